@@ -1,0 +1,36 @@
+# Every target makes its own virtual environment when it is missing.
+PYTHON ?= python3
+CORE := .venv/.core
+DEV := .venv/.dev
+BIN := .venv/bin
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(CORE)
+	$(BIN)/geodesic demo
+
+test: lint
+	$(BIN)/pytest -n 2
+
+test-slow: $(DEV)
+	$(BIN)/pytest -n 2 -m slow
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(DEV)
+	$(BIN)/python -m benchmarks
+
+$(CORE): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(DEV): $(CORE)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,sbx]"
+	touch $@
+
+clean:
+	rm -rf .venv runs

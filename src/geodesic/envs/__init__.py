@@ -1,0 +1,60 @@
+"""Environments by name. The module of each is imported when it is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import gymnasium as gym
+
+from geodesic.errors import UnknownName
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """Where an environment lives and what it is called in Gymnasium."""
+
+    module: str
+    class_name: str
+    gym_id: str
+    summary: str
+
+    def make(self, **options: Any) -> Any:
+        """The contextual MDP."""
+        return getattr(import_module(self.module), self.class_name)(**options)
+
+
+REGISTRY: dict[str, EnvSpec] = {
+    "maze": EnvSpec("geodesic.envs.maze", "Maze", "geodesic/Maze-v0", "11 x 11 maze; context: start cell (discrete)"),
+    "point-mass": EnvSpec(
+        "geodesic.envs.point_mass",
+        "PointMass",
+        "geodesic/PointMass-v0",
+        "wall with a gate; context: gate position and width",
+    ),
+    "u-maze": EnvSpec(
+        "geodesic.envs.u_maze", "UMaze", "geodesic/UMaze-v0", "U-shaped corridor; context: goal position"
+    ),
+}
+
+
+def make(name: str, **options: Any) -> Any:
+    """The contextual MDP of this name."""
+    if name not in REGISTRY:
+        raise UnknownName("environment", name, REGISTRY)
+    return REGISTRY[name].make(**options)
+
+
+def face(name: str, render_mode: str | None = None, **options: Any) -> gym.Env[Any, Any]:
+    """The Gymnasium environment of this name; `gymnasium.make` calls it."""
+    from geodesic.envs.cmdp import ContextualEnv
+
+    return ContextualEnv(make(name, **options), render_mode)
+
+
+def register() -> None:
+    """Make the environments known to `gymnasium.make`."""
+    for name, spec in REGISTRY.items():
+        if spec.gym_id not in gym.registry:
+            gym.register(spec.gym_id, entry_point="geodesic.envs:face", kwargs={"name": name})

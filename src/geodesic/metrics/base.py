@@ -1,0 +1,24 @@
+"""What a distance between contexts has to offer so that transport can use it."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from geodesic.distributions import FloatArray
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """A distance that also knows the way between two contexts, so that solvers need not know which one it is."""
+
+    def pairwise(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        """Distances (n, m) between contexts x (n, d) and y (m, d)."""
+
+    def plan_cost(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        """The cost (n, m) whose optimal plan carries this metric's geodesics."""
+
+    def interpolate(self, x: FloatArray, y: FloatArray, t: float) -> tuple[FloatArray, FloatArray]:
+        """Where mass lies at t on the way from x (n, d) to y (n, d): points (n, k, d) and shares (n, k)."""
+
+    def length(self, distances: FloatArray, mass: FloatArray) -> float:
+        """The length of a plan from the distances (n,) of its atoms and their mass (n,)."""
