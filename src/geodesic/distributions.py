@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -224,8 +223,3 @@ class ContextSpace:
         if self.support is not None:
             return Particles(self.support)
         return Particles.uniform(self.low, self.high, n, rng)
-
-
-def check_same_dim(a: Particles, b: Particles, **names: Any) -> None:
-    if a.dim != b.dim:
-        raise InvalidInput(f"expected source and target of one dimension, got {a.dim} and {b.dim}")

@@ -24,7 +24,7 @@ EnvState = Any  # a pytree of arrays
 class ContextualMDP(FuncEnv[EnvState, jax.Array, jax.Array, jax.Array, jax.Array, None, jax.Array]):
     """Base of the JAX environments. A context is a float32 vector (d,) in `context_space`.
 
-    Subclasses implement `initial`, `transition`, `observation`, `reward`, `terminal` (pure, jit-able, one environment at a
+    Subclasses implement `initial`, `transition`, `observation`, `reward`, `terminal` (pure, one environment at a
     time), and `success`. `terminal` and `success` look at the state after a step.
     """
 
