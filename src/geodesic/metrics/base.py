@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from numpy import intp
+from numpy.typing import NDArray
+
 from geodesic.distributions import FloatArray
 
 
@@ -22,3 +25,24 @@ class Metric(Protocol):
 
     def length(self, distances: FloatArray, mass: FloatArray) -> float:
         """The length of a plan from the distances (n,) of its atoms and their mass (n,)."""
+
+
+@runtime_checkable
+class Flat(Metric, Protocol):
+    """A metric that is the Euclidean distance between coordinates, and whose plan cost is its square.
+
+    Transport then needs no cost matrix: it sorts in one dimension and partitions space in more.
+    """
+
+    def coordinates(self, x: FloatArray) -> FloatArray:
+        """Contexts (n, d) in the coordinates (n, k) that are compared."""
+
+
+@runtime_checkable
+class Discrete(Metric, Protocol):
+    """A metric on a finite support; distributions under it are categorical."""
+
+    support: FloatArray
+
+    def index(self, x: FloatArray) -> NDArray[intp]:
+        """Row of the nearest support point for each context (n, d)."""
