@@ -1,0 +1,290 @@
+"""Reading run folders back: what figures, tables and pages know of a run.
+
+    run folder         config.json  episodes.csv  evaluations.csv  stages.csv  curriculum.npz
+    comparison folder  runs/<label>/seed-<k>/, each a run folder
+
+A file that a run has not written yet reads as empty, and a last line that is still being written is left out. Any
+other damage is an error that names the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geodesic.distributions import FloatArray, Particles
+from geodesic.errors import GeodesicError, InvalidInput
+
+IntArray = NDArray[np.int64]
+Columns = dict[str, list[str]]
+
+_EPISODES = ("step", "stage", "return", "length", "success")
+_EVALUATIONS = ("step", "stage", "alpha", "return", "return_std", "success")
+_STAGES = ("stage", "step", "alpha", "event", "particles", "infeasible", "distance")
+_CURRICULUM = ("points", "weights", "offsets", "stage", "step", "alpha")
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeTable:
+    """Finished training episodes: arrays (n,), contexts (n, d)."""
+
+    steps: IntArray
+    stages: IntArray
+    returns: FloatArray
+    lengths: IntArray
+    successes: FloatArray
+    contexts: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationTable:
+    """Evaluations on the target: arrays (n,); returns and successes are means over the evaluation's episodes."""
+
+    steps: IntArray
+    stages: IntArray
+    alphas: FloatArray
+    returns: FloatArray
+    stds: FloatArray
+    successes: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class StageTable:
+    """Stages: arrays (n,) of the step at which each began, and why (`events`)."""
+
+    stages: IntArray
+    steps: IntArray
+    alphas: FloatArray
+    events: tuple[str, ...]
+    particles: IntArray
+    infeasible: FloatArray
+    distances: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class StageDistribution:
+    """What a stage trained on, and the pictures its metric left behind (`snapshot`, empty for most methods)."""
+
+    stage: int
+    step: int
+    alpha: float
+    particles: Particles
+    snapshot: dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """One run, as its folder tells it."""
+
+    folder: Path
+    config: dict[str, Any]
+    episodes: EpisodeTable
+    evaluations: EvaluationTable
+    stages: StageTable
+    curriculum: tuple[StageDistribution, ...]
+
+    @property
+    def env(self) -> str:
+        return str(self.config["env"])
+
+    @property
+    def method(self) -> str:
+        return str(self.config["method"])
+
+    @property
+    def label(self) -> str:
+        """What figures and tables call this run."""
+        return str(self.config["label"])
+
+    @property
+    def seed(self) -> int:
+        return int(self.config["seed"])
+
+    @property
+    def steps(self) -> int:
+        """Environment steps that the run was asked for."""
+        return int(self.config["steps"])
+
+    @property
+    def threshold(self) -> float:
+        """The return that counts as solved; NaN where the run has none."""
+        value = self.config.get("threshold")
+        return float("nan") if value is None else float(value)
+
+    @property
+    def metric(self) -> str | None:
+        value = self.config.get("metric")
+        return None if value is None else str(value)
+
+    @property
+    def finished(self) -> bool:
+        """Whether no further evaluation is due: the next one would lie beyond the last step."""
+        steps = self.evaluations.steps
+        if not len(steps):
+            return False
+        interval = int(np.median(np.diff(steps))) if len(steps) > 1 else 1
+        return int(steps[-1]) + interval > self.steps
+
+    def in_force(self, step: float) -> StageDistribution | None:
+        """The stage whose distribution was trained on at this step."""
+        begun = [stage for stage in self.curriculum if stage.step <= step]
+        return begun[-1] if begun else None
+
+
+def load_run(folder: str | Path) -> RunResult:
+    """A run folder, of a run that has ended or is still going."""
+    path = Path(folder)
+    return RunResult(
+        folder=path,
+        config=_config(path / "config.json"),
+        episodes=_episodes(path / "episodes.csv"),
+        evaluations=_evaluations(path / "evaluations.csv"),
+        stages=_stages(path / "stages.csv"),
+        curriculum=_curriculum(path / "curriculum.npz"),
+    )
+
+
+def load_comparison(folder: str | Path) -> list[RunResult]:
+    """Every run of a comparison that has begun, by label and then by seed."""
+    seeds = [path for path in Path(folder).glob("runs/*/seed-*") if path.is_dir() and any(path.iterdir())]
+    if not seeds:
+        raise InvalidInput(f"expected {folder} to hold runs at runs/<label>/seed-<k>, got none")
+    return sorted((load_run(path) for path in seeds), key=lambda run: (run.label, run.seed))
+
+
+def by_label(runs: Iterable[RunResult]) -> dict[str, list[RunResult]]:
+    """The runs of each label, labels in order of appearance."""
+    groups: dict[str, list[RunResult]] = {}
+    for run in runs:
+        groups.setdefault(run.label, []).append(run)
+    return groups
+
+
+def _config(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise InvalidInput(f"expected {path.parent} to be a run folder with a config.json, got none")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise InvalidInput(f"expected {path} to be JSON, got {_first_line(error)}") from error
+    wanted = ("env", "method", "label", "seed", "steps")
+    missing = wanted if not isinstance(config, dict) else [key for key in wanted if key not in config]
+    if missing:
+        raise InvalidInput(f"expected {path} to be a run's configuration, got one without {', '.join(missing)}")
+    return dict(config)
+
+
+def _episodes(path: Path) -> EpisodeTable:
+    columns = _read_csv(path, _EPISODES, more="context_")
+    contexts = [_floats(path, columns, name) for name in columns if name.startswith("context_")]
+    return EpisodeTable(
+        steps=_integers(path, columns, "step"),
+        stages=_integers(path, columns, "stage"),
+        returns=_floats(path, columns, "return"),
+        lengths=_integers(path, columns, "length"),
+        successes=_floats(path, columns, "success"),
+        contexts=np.stack(contexts, axis=1) if contexts else np.zeros((len(columns["step"]), 0)),
+    )
+
+
+def _evaluations(path: Path) -> EvaluationTable:
+    columns = _read_csv(path, _EVALUATIONS)
+    return EvaluationTable(
+        steps=_integers(path, columns, "step"),
+        stages=_integers(path, columns, "stage"),
+        alphas=_floats(path, columns, "alpha"),
+        returns=_floats(path, columns, "return"),
+        stds=_floats(path, columns, "return_std"),
+        successes=_floats(path, columns, "success"),
+    )
+
+
+def _stages(path: Path) -> StageTable:
+    columns = _read_csv(path, _STAGES)
+    return StageTable(
+        stages=_integers(path, columns, "stage"),
+        steps=_integers(path, columns, "step"),
+        alphas=_floats(path, columns, "alpha"),
+        events=tuple(columns["event"]),
+        particles=_integers(path, columns, "particles"),
+        infeasible=_floats(path, columns, "infeasible"),
+        distances=_floats(path, columns, "distance"),
+    )
+
+
+def _read_csv(path: Path, wanted: tuple[str, ...], more: str | None = None) -> Columns:
+    """Columns of strings; a run adds whole lines, so what follows the last line end is not yet written."""
+    if not path.is_file():
+        return {name: [] for name in wanted}
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except (UnicodeDecodeError, OSError) as error:
+        raise InvalidInput(f"expected {path} to be a table in UTF-8, got {_first_line(error)}") from error
+    complete = text[: text.rfind("\n") + 1]
+    if not complete:
+        return {name: [] for name in wanted}
+    header, *rows = csv.reader(complete.splitlines())
+    extra = header[len(wanted) :]
+    if tuple(header[: len(wanted)]) != wanted or not all(more and name.startswith(more) for name in extra):
+        raise InvalidInput(f"expected {path} to have the columns {','.join(wanted)}, got {','.join(header):.80}")
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise InvalidInput(f"expected {len(header)} values in line {number} of {path}, got {len(row)}")
+    return {name: [row[index] for row in rows] for index, name in enumerate(header)}
+
+
+def _floats(path: Path, columns: Columns, name: str) -> FloatArray:
+    """A column of numbers; an empty field is NaN."""
+    try:
+        return np.array([float(value or "nan") for value in columns[name]], dtype=np.float64)
+    except ValueError as error:
+        raise InvalidInput(f"expected numbers in column {name} of {path}, got {_first_line(error)}") from error
+
+
+def _integers(path: Path, columns: Columns, name: str) -> IntArray:
+    values = _floats(path, columns, name)
+    if not np.array_equal(values, np.round(values)):
+        raise InvalidInput(f"expected whole numbers in column {name} of {path}, got others")
+    return values.astype(np.int64)
+
+
+def _curriculum(path: Path) -> tuple[StageDistribution, ...]:
+    if not path.is_file():
+        return ()
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise InvalidInput(f"expected {path} to be an archive of arrays, got {_first_line(error)}") from error
+    missing = [name for name in _CURRICULUM if name not in arrays]
+    if missing:
+        raise InvalidInput(f"expected {path} to hold {', '.join(_CURRICULUM)}, got none of {', '.join(missing)}")
+    try:
+        return tuple(_stage_distribution(arrays, index) for index in range(len(arrays["stage"])))
+    except (IndexError, GeodesicError) as error:
+        raise InvalidInput(f"expected {path} to hold a distribution per stage, got {_first_line(error)}") from error
+
+
+def _stage_distribution(arrays: dict[str, NDArray[Any]], index: int) -> StageDistribution:
+    first, last = (int(offset) for offset in arrays["offsets"][[index, index + 1]])
+    stage = int(arrays["stage"][index])
+    prefix = f"snapshot/{stage}/"
+    return StageDistribution(
+        stage=stage,
+        step=int(arrays["step"][index]),
+        alpha=float(arrays["alpha"][index]),
+        particles=Particles(arrays["points"][first:last], arrays["weights"][first:last]),
+        snapshot={name[len(prefix) :]: value for name, value in arrays.items() if name.startswith(prefix)},
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:120]

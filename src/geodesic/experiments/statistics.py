@@ -1,0 +1,242 @@
+"""What a comparison says: times, final returns, intervals and probabilities over seeds.
+
+Seeds are the only source of chance that is resampled: a comparison has one environment, so that the stratified
+bootstrap of Agarwal et al. (2021) is the plain one here, within each method.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from geodesic.distributions import FloatArray
+from geodesic.errors import InvalidInput
+from geodesic.experiments.results import RunResult, by_label
+
+Statistic = Callable[[FloatArray, int], FloatArray]
+
+RESAMPLES = 2000
+LEVEL = 0.95
+# Resampled values held at once: a curve of a thousand evaluations would else fill the memory.
+BLOCK = 2_000_000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with the ends of its 95 % bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One label of a comparison. Only finished runs count; without one, every estimate is NaN.
+
+    time: median over seeds of the time to threshold, infinite where fewer than half of the seeds reached it.
+    final: asymptotic target return; improvement: probability that the reference beats this label, by each measure.
+    """
+
+    label: str
+    runs: int
+    finished: int
+    reached: int
+    time: Estimate
+    final_mean: float
+    final_std: float
+    final_iqm: Estimate
+    final_success: float
+    faster: Estimate | None
+    better: Estimate | None
+
+
+def rolling_mean(values: ArrayLike, window: int = 10) -> FloatArray:
+    """Mean of each value and those before it, `window` in all; at the start, of as many as there are.
+
+    Values that are not finite are left out; a window without any other gives NaN.
+    """
+    if window < 1:
+        raise InvalidInput(f"expected window to be at least 1, got {window}")
+    data = np.asarray(values, dtype=np.float64)
+    known = np.isfinite(data)
+    sums = _window_sums(np.where(known, data, 0.0), window)
+    counts = _window_sums(known.astype(np.float64), window)
+    means: FloatArray = np.divide(sums, counts, out=np.full(len(data), np.nan), where=counts > 0)
+    return means
+
+
+def _window_sums(values: FloatArray, window: int) -> FloatArray:
+    if not len(values):
+        return values
+    return np.asarray(np.convolve(values, np.ones(window))[: len(values)])
+
+
+def time_to_threshold(steps: ArrayLike, returns: ArrayLike, threshold: float, window: int = 10) -> float:
+    """First step from which the smoothed target return stays above the threshold; infinite if it never does.
+
+    "Stays" means to the end of the run: a return that is passed by luck and lost again does not count.
+    """
+    times = np.asarray(steps, dtype=np.float64)
+    above = rolling_mean(returns, window) > threshold
+    if len(times) != len(above):
+        raise InvalidInput(f"expected as many steps as returns, got {len(times)} and {len(above)}")
+    below = np.flatnonzero(~above)
+    first = int(below[-1]) + 1 if len(below) else 0
+    return float(times[first]) if first < len(times) else math.inf
+
+
+def asymptotic(returns: ArrayLike, share: float = 0.1) -> float:
+    """Mean of the last share of the evaluations, at least of one."""
+    values = np.asarray(returns, dtype=np.float64)
+    if not len(values):
+        raise InvalidInput("expected at least one evaluation, got none")
+    # A product such as 0.1 * 30 is a hair above 3 and must not count as 4.
+    count = max(1, math.ceil(share * len(values) - 1e-9))
+    return float(values[-count:].mean())
+
+
+def interquartile_mean(values: FloatArray, axis: int = 0) -> FloatArray:
+    """Mean of the middle half: a quarter of the values, rounded down, is cut off at either end."""
+    return np.asarray(stats.trim_mean(values, 0.25, axis=axis))
+
+
+def deviation(values: FloatArray, axis: int = 0) -> FloatArray:
+    """Standard deviation over seeds (n - 1 in the denominator); zero for a single seed."""
+    return np.asarray(values.std(axis=axis, ddof=1 if values.shape[axis] > 1 else 0))
+
+
+def median(values: FloatArray, axis: int = 0) -> FloatArray:
+    """The median, infinite values included."""
+    return np.asarray(np.median(values, axis=axis))
+
+
+def bootstrap(values: FloatArray, statistic: Statistic, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Percentile interval of a statistic over seeds: values (seeds, ...) -> low (...), high (...).
+
+    The order statistics next to the percentiles are taken as they are, on the outer side: infinite values survive.
+    """
+    n = len(values)
+    if not n:
+        raise InvalidInput("expected values of at least one seed, got none")
+    draws = rng.integers(n, size=(RESAMPLES, n))
+    block = max(1, BLOCK // max(1, values.size))
+    parts = [statistic(values[draws[start : start + block]], 1) for start in range(0, RESAMPLES, block)]
+    return _percentiles(np.concatenate(parts))
+
+
+def _percentiles(resampled: FloatArray) -> tuple[FloatArray, FloatArray]:
+    ranked = np.sort(resampled, axis=0)
+    last = len(ranked) - 1
+    return ranked[math.floor((1 - LEVEL) / 2 * last)], ranked[math.ceil((1 + LEVEL) / 2 * last)]
+
+
+def estimate(values: FloatArray, statistic: Statistic, rng: np.random.Generator) -> Estimate:
+    """A statistic of one value per seed, with its interval."""
+    low, high = bootstrap(values, statistic, rng)
+    return Estimate(float(statistic(values, 0)), float(low), float(high))
+
+
+def probability_of_improvement(x: ArrayLike, y: ArrayLike, rng: np.random.Generator) -> Estimate:
+    """P(X > Y) + P(X = Y) / 2 over all pairs of seeds, both resampled (Agarwal et al. 2021).
+
+    For times, where less is better, pass their negatives: two runs that never arrive are a tie.
+    """
+    ours, theirs = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if not len(ours) or not len(theirs):
+        raise InvalidInput(f"expected at least one value on each side, got {len(ours)} and {len(theirs)}")
+    wins = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)
+    rows = rng.integers(len(ours), size=(RESAMPLES, len(ours)))
+    columns = rng.integers(len(theirs), size=(RESAMPLES, len(theirs)))
+    low, high = _percentiles(wins[rows[:, :, None], columns[:, None, :]].mean(axis=(1, 2)))
+    return Estimate(float(wins.mean()), float(low), float(high))
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A statistic over seeds at each evaluation: steps, middle, low and high, all (n,)."""
+
+    steps: NDArray[np.int64]
+    middle: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def mean_curve(runs: Sequence[RunResult], measure: str = "returns", window: int = 10) -> Curve:
+    """Mean of the smoothed evaluations with one standard deviation on either side, as in the paper."""
+    steps, values = aligned(runs, measure, window)
+    middle, spread = values.mean(axis=0), deviation(values)
+    return Curve(steps, middle, middle - spread, middle + spread)
+
+
+def iqm_curve(runs: Sequence[RunResult], rng: np.random.Generator, measure: str = "returns", window: int = 10) -> Curve:
+    """Interquartile mean of the smoothed evaluations with its 95 % bootstrap interval."""
+    steps, values = aligned(runs, measure, window)
+    low, high = bootstrap(values, interquartile_mean, rng)
+    return Curve(steps, interquartile_mean(values), low, high)
+
+
+def aligned(runs: Sequence[RunResult], measure: str, window: int) -> tuple[NDArray[np.int64], FloatArray]:
+    """Smoothed evaluations (seeds, n) at the steps (n,) that every run has reached.
+
+    measure: "returns" or "successes". A run without a single evaluation is left out.
+    """
+    begun = [run.evaluations for run in runs if len(run.evaluations.steps)]
+    if not begun:
+        return np.zeros(0, dtype=np.int64), np.zeros((1, 0))
+    reached = min(table.steps[-1] for table in begun)
+    grid = np.unique(np.concatenate([table.steps for table in begun]))
+    grid = grid[(grid <= reached) & (grid >= max(table.steps[0] for table in begun))]
+    rows = [np.interp(grid, table.steps, rolling_mean(getattr(table, measure), window)) for table in begun]
+    return grid, np.stack(rows)
+
+
+def summarise(runs: Sequence[RunResult], threshold: float, reference: str | None = None) -> list[Row]:
+    """One row per label; each is compared with the reference, by default the first run of the method `gradient`."""
+    groups = by_label(runs)
+    if reference is not None and reference not in groups:
+        raise InvalidInput(f"expected reference to be one of {', '.join(groups)}; got {reference!r}")
+    if reference is None:
+        reference = next((run.label for run in runs if run.method == "gradient"), None)
+    # One generator per label, so that a table does not change when a label is added to it.
+    return [
+        _row(label, group, groups.get(reference or "", []), threshold, np.random.default_rng(0))
+        for label, group in groups.items()
+    ]
+
+
+def _row(
+    label: str, group: list[RunResult], reference: list[RunResult], threshold: float, rng: np.random.Generator
+) -> Row:
+    times, finals, successes = _measures(group, threshold)
+    their_times, their_finals, _ = _measures(reference, threshold)
+    compared = len(times) > 0 and len(their_times) > 0 and reference is not group
+    unknown = Estimate(math.nan, math.nan, math.nan)
+    return Row(
+        label=label,
+        runs=len(group),
+        finished=len(times),
+        reached=int(np.isfinite(times).sum()),
+        time=estimate(times, median, rng) if len(times) else unknown,
+        final_mean=float(finals.mean()) if len(finals) else math.nan,
+        final_std=float(deviation(finals)) if len(finals) else math.nan,
+        final_iqm=estimate(finals, interquartile_mean, rng) if len(finals) else unknown,
+        final_success=float(successes.mean()) if len(successes) else math.nan,
+        faster=probability_of_improvement(-their_times, -times, rng) if compared else None,
+        better=probability_of_improvement(their_finals, finals, rng) if compared else None,
+    )
+
+
+def _measures(runs: list[RunResult], threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Time to threshold, asymptotic return and success of each finished run."""
+    tables = [run.evaluations for run in runs if run.finished]
+    return (
+        np.array([time_to_threshold(table.steps, table.returns, threshold) for table in tables]),
+        np.array([asymptotic(table.returns) for table in tables]),
+        np.array([asymptotic(table.successes) for table in tables]),
+    )

@@ -1,0 +1,1 @@
+"""Its presence lets every test import the helper modules next to it."""
