@@ -2,23 +2,241 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
-from geodesic.distributions import FloatArray
-from geodesic.metrics.graph import Matrix
+from geodesic.distributions import FloatArray, as_points
+from geodesic.errors import InvalidInput, SolverFailed
+from geodesic.metrics.graph import Finite, Matrix
+from geodesic.transport.plan import Plan, exact_plan
+
+IntArray = NDArray[np.intp]
+Table = NDArray[Any]  # whole numbers or probabilities
+TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class TabularCMDP:
-    """A contextual MDP on x = (s, c): rewards (n, A), transitions (n, A, n) or next states (n, A), initial (C, n)."""
+    """A contextual MDP by tables, on n states x = (s, c), A actions and C contexts.
+
+    rewards (n, A); transitions (n, A) of next states, or (n, A, n) of probabilities; initial (C,) of start states, or
+    (C, n) of probabilities; contexts (C, d), the indices if not given. The end of an episode is a state that leads to
+    itself with reward 0. Where contexts share their dynamics, as in a maze whose context is the start cell, x = s.
+    """
 
     rewards: FloatArray
-    transitions: FloatArray
-    initial: FloatArray
+    transitions: Table
+    initial: Table
+    contexts: FloatArray
+
+    def __init__(
+        self, rewards: ArrayLike, transitions: ArrayLike, initial: ArrayLike, contexts: ArrayLike | None = None
+    ) -> None:
+        table = as_points(rewards, "rewards")
+        n, actions = table.shape
+        steps = _kernel(transitions, (n, actions), n, "transitions")
+        starts = _kernel(initial, (len(np.asarray(initial)),), n, "initial")
+        support = np.arange(len(starts), dtype=np.float64)[:, None] if contexts is None else contexts
+        for name, value in (("rewards", table), ("transitions", steps), ("initial", starts)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "contexts", as_points(support, "contexts"))
+        if len(self.contexts) != len(starts):
+            raise InvalidInput(f"expected one context for each of {len(starts)} starts, got {len(self.contexts)}")
+
+    @property
+    def deterministic(self) -> bool:
+        return self.transitions.ndim == 2
+
+    def under(self, policy: ArrayLike) -> tuple[FloatArray, Table]:
+        """Rewards (n,) and the chain, next states (n,) or probabilities (n, n), that a policy makes of the CMDP.
+
+        The policy is one action per state (n,), or probabilities (n, A).
+        """
+        n, actions = self.rewards.shape
+        choice = _kernel(policy, (n,), actions, "policy")
+        rows = np.arange(n)
+        if choice.ndim == 1:
+            return self.rewards[rows, choice], self.transitions[rows, choice]
+        steps = _spread(self.transitions, n) if self.deterministic else self.transitions
+        return (choice * self.rewards).sum(axis=1), np.einsum("xa,xay->xy", choice, steps)
 
 
-def contextual_distance(cmdp: TabularCMDP, policy: ArrayLike, gamma: float) -> Matrix:
-    """d(x, y) = |R_x - R_y| + gamma W_d(P_x, P_y), then d(c, c') = W_d(p0(c), p0(c'))."""
-    raise NotImplementedError
+def contextual_distance(
+    cmdp: TabularCMDP,
+    policy: ArrayLike,
+    gamma: float,
+    strict: float = 0.0,
+    graph: Finite | ArrayLike | None = None,
+) -> Matrix:
+    """The exact distance between contexts under a policy, as a Matrix on the contexts.
+
+    d(x, y) = |R_x - R_y| + gamma W_d(P_x, P_y) on states, then
+    d(c, c') = W_d(p0(c), p0(c')) + strict * graph(c, c') on contexts.
+
+    Differs from Algorithm 3: the diagonal is zero, since with an offset staying costs more than moving to a twin at
+    distance 0; twins are told apart by `strict` times a strictly positive distance (n, n) instead. The paper's
+    expectation over independent starts gives d(c, c) > 0; W_d does not. Nor is the largest distance scaled to 1.
+
+    gamma = 1 is allowed where the sum converges, as under a policy that ends every episode; on unit step costs it gives
+    the difference of hitting times, which discounting compresses far from the goal.
+    """
+    if not (isinstance(gamma, (int, float)) and 0 <= gamma <= 1):
+        raise InvalidInput(f"expected gamma in [0, 1], got {gamma!r}")
+    rewards, chain = cmdp.under(policy)
+    if _sparse_goal(rewards, chain):
+        warnings.warn(
+            "the reward is zero off the goal: every path between contexts then runs through the goal; try a step cost",
+            UserWarning,
+            stacklevel=2,
+        )
+    states = state_distance(rewards, chain, gamma)
+    distances = _wasserstein_pairs(cmdp.initial, states) if cmdp.initial.ndim == 2 else _take(states, cmdp.initial)
+    return Matrix(distances + _strictness(strict, graph, cmdp.contexts), cmdp.contexts)
+
+
+def state_distance(rewards: FloatArray, chain: Table, gamma: float) -> FloatArray:
+    """The fixed point (n, n) of d(x, y) = |R_x - R_y| + gamma W_d(P_x, P_y), for a chain (n,) or (n, n)."""
+    gaps = np.abs(rewards[:, None] - rewards)
+    if chain.ndim == 1:
+        return _deterministic(gaps, chain, gamma)
+    if gamma == 1:
+        raise InvalidInput("expected gamma < 1 for stochastic transitions or policies, got 1")
+    return _stochastic(rewards, gaps, chain, gamma)
+
+
+def _deterministic(gaps: FloatArray, following: IntArray, gamma: float) -> FloatArray:
+    """d_2K = d_K + gamma^K d_K(f^K, f^K): the sum over 2^k steps takes k gathers instead of 2^k sweeps."""
+    distances, discount = gaps, gamma
+    for _ in range(64):
+        rest = discount * _take(distances, following)
+        distances = distances + rest
+        if rest.max() <= 1e-15 * distances.max():
+            return distances
+        following, discount = following[following], discount**2
+    raise SolverFailed("expected every episode to end under the policy for gamma = 1, got a sum that does not converge")
+
+
+def _stochastic(rewards: FloatArray, gaps: FloatArray, chain: FloatArray, gamma: float) -> FloatArray:
+    """Policy iteration on couplings: the best coupling of every pair, then the distance that these couplings give.
+
+    It starts from |V - V'|, a lower bound that is nearly tight, and ends where no coupling improves, at the only fixed
+    point. Each round needs one transport problem per pair; the distances in between are sparse products.
+    """
+    n = len(rewards)
+    i, j = np.triu_indices(n, 1)
+    values = np.linalg.solve(np.eye(n) - gamma * chain, rewards)
+    distances, gap = np.abs(values[i] - values[j]), gaps[i, j]
+    enough = TOLERANCE * (1 - gamma) * max(float(gap.max(initial=0.0)), 1e-300)
+    for _ in range(200):
+        couplings = _couplings(chain, _square(distances, n))
+        if np.abs(gap + gamma * (couplings @ distances) - distances).max(initial=0.0) <= enough:
+            return _square(distances, n)
+        distances = _evaluate(gap, couplings, gamma, distances)
+    raise SolverFailed("expected the distance between states to settle in 200 rounds, it did not")
+
+
+def _evaluate(gap: FloatArray, couplings: csr_array, gamma: float, start: FloatArray) -> FloatArray:
+    """The distances d = gap + gamma C d of fixed couplings C, one row per pair of states."""
+    distances = start
+    for _ in range(int(np.ceil(np.log(1e-14) / np.log(max(gamma, 1e-14))))):
+        following = gap + gamma * (couplings @ distances)
+        if np.abs(following - distances).max() <= 1e-16 * following.max():
+            break
+        distances = following
+    return np.asarray(distances)
+
+
+def _couplings(chain: FloatArray, distances: FloatArray) -> csr_array:
+    """Optimal couplings of every pair of the chain's rows, as a map from distances of pairs to their means."""
+    n = len(chain)
+    plans = [_plan(chain[x], chain[y], distances) for x, y in zip(*np.triu_indices(n, 1))]
+    sizes = [len(plan.mass) for plan in plans]
+    low, high = (np.concatenate([getattr(plan, side) for plan in plans]) for side in ("rows", "cols"))
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    apart = low < high
+    pair = low * n - low * (low + 1) // 2 + high - low - 1
+    mass = np.concatenate([plan.mass for plan in plans])
+    rows = np.repeat(np.arange(len(plans)), sizes)
+    return csr_array((mass[apart], (rows[apart], pair[apart])), shape=(len(plans), len(plans)))
+
+
+def _plan(a: FloatArray, b: FloatArray, distances: FloatArray) -> Plan:
+    """The optimal plan between two rows; without a solver where one of them is a single point, or both are equal."""
+    rows, cols = np.flatnonzero(a), np.flatnonzero(b)
+    if len(rows) == 1 or len(cols) == 1:
+        x, y = np.meshgrid(rows, cols, indexing="ij")
+        return Plan(x.ravel(), y.ravel(), np.outer(a[rows], b[cols]).ravel())
+    if np.array_equal(a, b):
+        return Plan(rows, rows, a[rows])
+    return exact_plan(distances, a, b)
+
+
+def _wasserstein_pairs(starts: FloatArray, distances: FloatArray) -> FloatArray:
+    """W_d between every two rows of probabilities (C, n), shape (C, C)."""
+    plans = [_plan(starts[x], starts[y], distances) for x, y in zip(*np.triu_indices(len(starts), 1))]
+    return _square(np.array([plan.mass @ distances[plan.rows, plan.cols] for plan in plans]), len(starts))
+
+
+def _square(upper: FloatArray, n: int) -> FloatArray:
+    """The symmetric matrix (n, n) with this upper triangle and a zero diagonal."""
+    square = np.zeros((n, n))
+    square[np.triu_indices(n, 1)] = upper
+    return square + square.T
+
+
+def _take(distances: FloatArray, index: IntArray) -> FloatArray:
+    return np.take(np.take(distances, index, axis=0), index, axis=1)
+
+
+def _spread(index: IntArray, n: int) -> FloatArray:
+    """Indices as probabilities, one more axis of size n."""
+    return np.asarray(index[..., None] == np.arange(n), dtype=np.float64)
+
+
+def _kernel(values: ArrayLike, shape: tuple[int, ...], n: int, name: str) -> Table:
+    """A table of indices below n, of this shape, or of probabilities with one more axis of size n."""
+    table = np.array(values)
+    if table.shape == shape and np.issubdtype(table.dtype, np.integer):
+        if table.min() < 0 or table.max() >= n:
+            raise InvalidInput(f"expected {name} between 0 and {n - 1}, got {table.min()} to {table.max()}")
+        return table.astype(np.intp)
+    if table.shape != (*shape, n):
+        raise InvalidInput(
+            f"expected {name} as whole numbers {shape} or probabilities {(*shape, n)}, got {table.shape}"
+        )
+    table = table.astype(np.float64)
+    if not np.isfinite(table).all() or (table < 0).any() or not np.allclose(table.sum(axis=-1), 1, rtol=0, atol=1e-8):
+        raise InvalidInput(f"expected {name} to be probabilities that sum to 1 over the last axis")
+    return np.asarray(table / table.sum(axis=-1, keepdims=True))
+
+
+def _sparse_goal(rewards: FloatArray, chain: Table) -> bool:
+    """Whether reward comes only in an absorbing state or on the step into one, though other states exist."""
+    n = len(rewards)
+    if chain.ndim == 1:
+        ends = chain == np.arange(n)
+        enters = ends[chain]
+    else:
+        ends = np.diagonal(chain) == 1
+        enters = chain[:, ends].sum(axis=1) > 0
+    return bool(ends.any() and (rewards != 0).any() and (~enters).any() and (rewards[~enters] == 0).all())
+
+
+def _strictness(strict: float, graph: Finite | ArrayLike | None, contexts: FloatArray) -> FloatArray:
+    """strict * graph distances (C, C), which must be positive between different contexts."""
+    n = len(contexts)
+    if not (isinstance(strict, (int, float)) and 0 <= strict < np.inf):
+        raise InvalidInput(f"expected strict >= 0, got {strict!r}")
+    if (strict > 0) != (graph is not None):
+        raise InvalidInput(f"expected strict > 0 and a graph together, got strict {strict} and graph {graph!r:.40}")
+    if graph is None:
+        return np.zeros((n, n))
+    distances = graph.pairwise(contexts, contexts) if isinstance(graph, Finite) else Matrix(graph, contexts).distances
+    if n > 1 and distances[~np.eye(n, dtype=bool)].min() <= 0:
+        raise InvalidInput("expected a graph with positive distances between different contexts, got a zero")
+    return np.asarray(strict * distances)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
@@ -14,10 +15,9 @@ from geodesic.distributions import FloatArray, as_count, as_points, as_vector
 from geodesic.errors import InvalidInput
 
 IntArray = NDArray[np.intp]
-TIE = 1e-4
 
 
-class Finite:
+class Finite(ABC):
     """Shortest paths on a graph whose nodes are the support; shared by Graph and Matrix.
 
     Geodesics are W1's: mass moves along shortest paths and is split linearly between the two nodes it lies between.
@@ -31,9 +31,10 @@ class Finite:
         if len(np.unique(self.support, axis=0)) < len(self.support):
             raise InvalidInput("expected distinct support points, got repeated ones")
 
-    @cached_property
+    @property
+    @abstractmethod
     def edges(self) -> csr_array:
-        raise NotImplementedError
+        """Edge lengths, the upper triangle (n, n)."""
 
     @cached_property
     def _paths(self) -> tuple[FloatArray, IntArray]:
@@ -45,7 +46,7 @@ class Finite:
     def _tree(self) -> cKDTree:
         return cKDTree(self.support)
 
-    @property
+    @cached_property
     def distances(self) -> FloatArray:
         """All distances (n, n) between support points."""
         return self._paths[0]
@@ -59,9 +60,8 @@ class Finite:
         return self.distances[np.ix_(self.index(x), self.index(y))]
 
     def plan_cost(self, x: FloatArray, y: FloatArray) -> FloatArray:
-        """d + 1e-4 d^2: among the many plans that W1 allows, the one without needlessly long hops."""
-        d = self.pairwise(x, y)
-        return np.asarray(d + TIE * d**2)
+        """The distance itself (W1); transport breaks its many ties by the squared distance."""
+        return self.pairwise(x, y)
 
     def interpolate(self, x: FloatArray, y: FloatArray, t: float) -> tuple[FloatArray, FloatArray]:
         distances, before = self._paths
@@ -80,60 +80,117 @@ class Finite:
 
 
 class Graph(Finite):
-    """Shortest paths on an undirected graph: points (n, d), edges (m, 2), lengths (m,), Euclidean if not given."""
+    """Shortest paths on an undirected connected graph: points (n, d), edges (m, 2), lengths (m,).
+
+    Without lengths, an edge is as long as the straight line between its points.
+    """
 
     def __init__(self, points: ArrayLike, edges: ArrayLike, lengths: ArrayLike | None = None) -> None:
         super().__init__(points)
         n = len(self.support)
         pairs = np.array(edges)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
-            raise InvalidInput(f"expected edges of shape (m, 2) and whole numbers, got shape {pairs.shape}")
+            raise InvalidInput(f"expected edges as whole numbers of shape (m, 2), got {pairs.dtype} {pairs.shape}")
         if pairs.min() < 0 or pairs.max() >= n:
-            raise InvalidInput(f"expected edges between nodes 0 and {n - 1}, got {pairs.min()} and {pairs.max()}")
+            raise InvalidInput(f"expected edges between nodes 0 and {n - 1}, got {pairs.min()} to {pairs.max()}")
         i, j = pairs.T
         if lengths is None:
             sizes = np.linalg.norm(self.support[i] - self.support[j], axis=1)
         else:
             sizes = as_vector(lengths, "lengths", len(pairs))
-        self._edges = symmetric(i, j, sizes, n)
+        if (sizes[i != j] <= 0).any():
+            raise InvalidInput(f"expected lengths to be positive, got {sizes[i != j].min():g}")
+        self._edges = undirected(i, j, sizes, n)
         components = connected_components(self._edges, directed=False)[0]
         if components > 1:
             raise InvalidInput(f"expected a connected graph, got {components} components")
 
-    @cached_property
+    @property
     def edges(self) -> csr_array:
         return self._edges
 
     @classmethod
     def knn(cls, points: ArrayLike, k: int) -> Graph:
+        """Each point joined to its k nearest; parts without a link are joined by the shortest one between them."""
         from sklearn.neighbors import kneighbors_graph
 
         nodes = as_points(points)
-        graph = kneighbors_graph(nodes, as_count(k, "k")).tocoo()
-        return cls(nodes, np.stack([graph.row, graph.col], axis=1))
+        if as_count(k, "k") >= len(nodes):
+            raise InvalidInput(f"expected k below the number of points {len(nodes)}, got {k}")
+        near = kneighbors_graph(nodes, k).tocoo()
+        return cls(nodes, bridged(nodes, np.stack([near.row, near.col], axis=1)))
 
 
 class Matrix(Finite):
-    """Any symmetric cost matrix M (n, n) on a finite support (n, d); without one, on the indices 0 ... n - 1."""
+    """Any symmetric cost matrix M (n, n) on a finite support (n, d); without one, on the indices 0 ... n - 1.
+
+    Geodesics run on its skeleton, the pairs that no third point lies between. Where M breaks the triangle inequality,
+    the distance is its shortest-path closure, the largest metric below it: W is a distance, and paths have constant
+    speed, for no other.
+    """
 
     def __init__(self, M: ArrayLike, support: ArrayLike | None = None) -> None:
         cost = as_points(M, "M")
-        super().__init__(np.arange(len(cost), dtype=np.float64)[:, None] if support is None else support)
-        self.M = cost
-
-    @property
-    def distances(self) -> FloatArray:
-        return self.M
+        n = len(cost)
+        if cost.shape != (n, n):
+            raise InvalidInput(f"expected M of shape (n, n), got shape {cost.shape}")
+        if (cost < 0).any():
+            raise InvalidInput(f"expected M to be non-negative, got a smallest entry of {cost.min():g}")
+        if np.diagonal(cost).any():
+            raise InvalidInput(f"expected M to have a zero diagonal, got {np.abs(np.diagonal(cost)).max():g} on it")
+        if np.abs(cost - cost.T).max() > 1e-9 * cost.max():
+            raise InvalidInput(f"expected M to be symmetric, got a difference of {np.abs(cost - cost.T).max():g}")
+        super().__init__(np.arange(n, dtype=np.float64)[:, None] if support is None else support)
+        if len(self.support) != n:
+            raise InvalidInput(f"expected a support of {n} points for M, got {len(self.support)}")
+        self.M = (cost + cost.T) / 2
 
     @cached_property
     def edges(self) -> csr_array:
-        i, j = np.triu_indices(len(self.M), 1)
-        return symmetric(i, j, self.M[i, j], len(self.M))
+        i, j = skeleton(self.M)
+        return undirected(i, j, self.M[i, j], len(self.M))
+
+    @cached_property
+    def distances(self) -> FloatArray:
+        closed = self._paths[0]
+        return np.where(closed < self.M * (1 - 1e-9), closed, self.M)
 
 
-def symmetric(i: IntArray, j: IntArray, lengths: FloatArray, n: int) -> csr_array:
-    """The undirected graph as a sparse matrix; of parallel edges the shortest stays."""
-    order = np.lexsort((lengths, np.maximum(i, j), np.minimum(i, j)))
-    low, high = np.minimum(i, j)[order], np.maximum(i, j)[order]
-    first = np.concatenate([[True], (np.diff(low) != 0) | (np.diff(high) != 0)]) & (low != high)
-    return csr_array((lengths[order][first], (low[first], high[first])), shape=(n, n))
+def skeleton(M: FloatArray) -> tuple[IntArray, IntArray]:
+    """Pairs (i < j) without a k such that M_ik + M_kj <= M_ij.
+
+    Only a k nearer to both ends than they are to each other can replace a pair: twins at distance 0 would otherwise
+    replace each other's pairs, and the graph would fall apart. By induction on M_ij every pair keeps its distance.
+    """
+    n = len(M)
+    kept = np.triu(np.ones((n, n), dtype=bool), 1)
+    for i in range(n - 1):
+        between = (M[i] + M[i + 1 :] <= M[i, i + 1 :, None] * (1 + 1e-12)) & (M[i] < M[i, i + 1 :, None])
+        kept[i, i + 1 :] = ~(between & (M[i + 1 :] < M[i, i + 1 :, None])).any(axis=1)
+    low, high = np.nonzero(kept)
+    return low, high
+
+
+def undirected(i: IntArray, j: IntArray, lengths: FloatArray, n: int) -> csr_array:
+    """The graph as the upper triangle of a sparse matrix; of parallel edges the shortest stays, loops go."""
+    low, high = np.minimum(i, j), np.maximum(i, j)
+    order = np.lexsort((lengths, high, low))
+    low, high, lengths = low[order], high[order], lengths[order]
+    kept = np.diff(low * n + high, prepend=-1) != 0
+    kept &= low < high
+    return csr_array((lengths[kept], (low[kept], high[kept])), shape=(n, n))
+
+
+def bridged(nodes: FloatArray, edges: IntArray) -> IntArray:
+    """The edges, and the shortest links that join what they leave apart: one by one, the nearest part first."""
+    while True:
+        i, j = edges.T
+        count, part = connected_components(
+            csr_array((np.ones(len(i)), (i, j)), shape=2 * (len(nodes),)), directed=False
+        )
+        if count == 1:
+            return edges
+        inside, outside = np.flatnonzero(part == part[0]), np.flatnonzero(part != part[0])
+        gaps, nearest = cKDTree(nodes[inside]).query(nodes[outside])
+        link = gaps.argmin()
+        edges = np.vstack([edges, [inside[nearest[link]], outside[link]]])

@@ -11,6 +11,7 @@ from geodesic.transport.geodesic import as_time
 from geodesic.transport.plan import exact_plan, same_dim
 
 METHODS = ("exact", "sinkhorn")
+SWEEPS = 5000
 
 
 def barycenter(
@@ -19,46 +20,60 @@ def barycenter(
     """argmin over z on the metric's support of (1 - t) W_2^2(a, z) + t W_2^2(z, b); a at 0 and b at 1, exactly.
 
     The paper writes the cost d (p = 1). Its minimiser is then a for t < 1/2 and b above: no path. So p = 2, cost d^2.
+    "exact" solves one plan; "sinkhorn" is the paper's Algorithm 2 with entropy `reg` as a fraction of the largest cost.
     """
     same_dim(a, b)
     t = as_time(t)
     if method not in METHODS:
         raise UnknownName("method", method, METHODS)
     if p != 2:
-        raise InvalidInput(f"expected p = 2, got {p!r}: with p = 1 the barycenter jumps from a to b at t = 1/2")
+        raise InvalidInput(
+            f"expected p = 2, got {p!r}; with p = 1 the barycenter is a below t = 1/2 and b above: no path"
+        )
+    if not 0 < reg < np.inf:
+        raise InvalidInput(f"expected reg > 0, got {reg!r}")
     if not isinstance(metric, Discrete):
         raise InvalidInput(f"expected a metric with a finite support (Graph or Matrix), got {type(metric).__name__}")
     if t in (0.0, 1.0):
         return b if t else a
     cost = metric.pairwise(metric.support, metric.support) ** 2
-    masses = [np.bincount(metric.index(c.points), c.weights, len(cost)) for c in (a, b)]
-    if method == "sinkhorn":
-        return Particles(metric.support, sinkhorn(cost, *masses, t, reg))
-    return Particles(metric.support, exact(cost, *masses, t))
+    start, end = (np.bincount(metric.index(c.points), c.weights, len(cost)).astype(np.float64) for c in (a, b))
+    mass = _exact(cost, start, end, t) if method == "exact" else _sinkhorn(cost, start, end, t, reg)
+    return Particles(metric.support, mass)
 
 
-def exact(cost: FloatArray, a: FloatArray, b: FloatArray, t: float) -> FloatArray:
+def _exact(cost: FloatArray, a: FloatArray, b: FloatArray, t: float) -> FloatArray:
     """One plan with cost min_z [(1 - t) d^2(x, z) + t d^2(z, y)], its mass pushed to the argmin."""
     rows, cols = np.flatnonzero(a), np.flatnonzero(b)
-    via = np.stack([(1 - t) * cost[x][None] + t * cost[cols] for x in rows])
-    plan = exact_plan(via.min(axis=2), a[rows], b[cols])
-    return np.bincount(via.argmin(axis=2)[plan.rows, plan.cols], plan.mass, len(cost))
+    least, via = np.empty((len(rows), len(cols))), np.empty((len(rows), len(cols)), dtype=np.intp)
+    for i, x in enumerate(rows):
+        total = (1 - t) * cost[x] + t * cost[cols]
+        via[i] = total.argmin(axis=1)
+        least[i] = total.min(axis=1)
+    plan = exact_plan(least, a[rows], b[cols])
+    return np.asarray(np.bincount(via[plan.rows, plan.cols], plan.mass, len(cost)), dtype=np.float64)
 
 
-def sinkhorn(cost: FloatArray, a: FloatArray, b: FloatArray, t: float, reg: float) -> FloatArray:
-    """The paper's Algorithm 2 (debiased Sinkhorn barycenter) in the log domain with weights (1 - t, t)."""
+def _sinkhorn(cost: FloatArray, a: FloatArray, b: FloatArray, t: float, reg: float) -> FloatArray:
+    """The paper's Algorithm 2 (debiased Sinkhorn barycenter, Janati et al. 2020), K = exp(-cost / (reg * max cost)).
+
+    Differs from the paper: weights (1 - t, t), since the paper's (t, 1 - t) put the target at t = 0; in the log domain,
+    since K underflows at reg <= 1e-3; the result is renormalised.
+    """
     from scipy.special import logsumexp
 
-    kernel = -cost / (reg * cost.max())
+    kernel = -cost / (reg * max(float(cost.max()), 1e-300))
     with np.errstate(divide="ignore"):
-        logs = np.log(np.stack([a, b]))
-    weights = np.array([1 - t, t])
-    v, d = np.zeros_like(logs), np.zeros(len(cost))
-    for _ in range(1000):
-        u = logs - logsumexp(kernel[None] + v[:, None, :], axis=2)
-        ktu = logsumexp(kernel[None] + u[:, None, :], axis=2)
-        bar = d + weights @ ktu
-        v = bar - ktu
-        d = 0.5 * (d + bar - logsumexp(kernel + d, axis=1))
-    mass = np.exp(bar - bar.max())
-    return np.asarray(mass / mass.sum())
+        log_ends = np.log(np.stack([a, b]))
+    shares = np.array([1 - t, t])
+    log_b, log_l, rho = np.zeros_like(log_ends), np.zeros(len(cost)), np.full(len(cost), np.nan)
+    for _ in range(SWEEPS):
+        log_a = log_ends - logsumexp(kernel + log_b[:, None, :], axis=2)
+        reached = logsumexp(kernel + log_a[:, None, :], axis=2)
+        log_rho = log_l + shares @ reached
+        log_b = log_rho - reached
+        log_l = (log_l + log_rho - logsumexp(kernel + log_l, axis=1)) / 2
+        before, rho = rho, np.exp(log_rho - logsumexp(log_rho))
+        if np.abs(rho - before).max() <= 1e-12:
+            break
+    return np.asarray(rho, dtype=np.float64)
