@@ -121,6 +121,6 @@ def test_a_comparison_holds_finished_and_unfinished_runs(tmp_path: Path) -> None
     write_run(tmp_path / "runs" / "linear" / "seed-0", method="linear", reached=500)
     (tmp_path / "runs" / "linear" / "seed-1").mkdir()
     groups = by_label(load_comparison(tmp_path))
-    assert list(groups) == ["gradient .05", "linear", "uniform"]
+    assert list(groups) == ["gradient .05", "uniform", "linear"]
     assert [run.seed for run in groups["uniform"]] == list(range(11))
     assert [run.finished for run in groups["linear"]] == [False]

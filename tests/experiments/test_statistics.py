@@ -174,5 +174,5 @@ def test_summary_does_not_change_when_a_label_is_added(tmp_path: Path) -> None:
 
 def test_an_unknown_reference_is_refused(tmp_path: Path) -> None:
     runs = load_comparison(comparison(tmp_path))
-    with pytest.raises(InvalidInput, match="expected reference to be one of gradient, linear, uniform; got 'spdl'"):
+    with pytest.raises(InvalidInput, match="expected reference to be one of gradient, uniform, linear; got 'spdl'"):
         gs.summarise(runs, threshold=40, reference="spdl")

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from geodesic.curricula import REGISTRY
 from geodesic.distributions import FloatArray, Particles
 from geodesic.errors import GeodesicError, InvalidInput
 
@@ -153,11 +154,13 @@ def load_run(folder: str | Path) -> RunResult:
 
 
 def load_comparison(folder: str | Path) -> list[RunResult]:
-    """Every run of a comparison that has begun, by label and then by seed."""
+    """Every run of a comparison that has begun: methods as the registry lists them, then labels, then seeds."""
     seeds = [path for path in Path(folder).glob("runs/*/seed-*") if path.is_dir() and any(path.iterdir())]
     if not seeds:
         raise InvalidInput(f"expected {folder} to hold runs at runs/<label>/seed-<k>, got none")
-    return sorted((load_run(path) for path in seeds), key=lambda run: (run.label, run.seed))
+    rank = {method: index for index, method in enumerate(REGISTRY)}
+    runs = [load_run(path) for path in seeds]
+    return sorted(runs, key=lambda run: (rank.get(run.method, len(rank)), run.label, run.seed))
 
 
 def by_label(runs: Iterable[RunResult]) -> dict[str, list[RunResult]]:

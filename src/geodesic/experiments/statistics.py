@@ -40,7 +40,8 @@ class Row:
     """One label of a comparison. Only finished runs count; without one, every estimate is NaN.
 
     time: median over seeds of the time to threshold, infinite where fewer than half of the seeds reached it.
-    final: asymptotic target return; improvement: probability that the reference beats this label, by each measure.
+    final: asymptotic target return and success; faster, better: probability that a seed of the reference reaches the
+    threshold earlier, or ends higher, than a seed of this label; None in the reference's own row.
     """
 
     label: str
@@ -54,6 +55,7 @@ class Row:
     final_success: float
     faster: Estimate | None
     better: Estimate | None
+    reference: str | None
 
 
 def rolling_mean(values: ArrayLike, window: int = 10) -> FloatArray:
@@ -229,6 +231,7 @@ def _row(
         final_success=float(successes.mean()) if len(successes) else math.nan,
         faster=probability_of_improvement(-their_times, -times, rng) if compared else None,
         better=probability_of_improvement(their_finals, finals, rng) if compared else None,
+        reference=reference[0].label if reference else None,
     )
 
 

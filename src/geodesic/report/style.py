@@ -1,0 +1,145 @@
+"""One look for all figures: a method has the same colour wherever it appears."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
+
+from geodesic.experiments.results import RunResult
+
+# Okabe and Ito's colours, which the colour-blind can tell apart; indigo and wine from Tol's muted set.
+COLOURS = {
+    "gradient": "#D55E00",
+    "currot": "#000000",
+    "spdl": "#56B4E9",
+    "wb-spdl": "#332288",
+    "alp-gmm": "#E69F00",
+    "goal-gan": "#CC79A7",
+    "linear": "#009E73",
+    "uniform": "#0072B2",
+    "target-only": "#808080",
+    # gradient under a distance that it learned
+    "embedding": "#CC79A7",
+    "return-lift": "#882255",
+}
+OTHER = "#999933"
+WALL = "#3A3A45"
+GOAL = "#D55E00"
+INK = "#222222"
+FAINT = "#B0B0B0"
+HEAT = "Blues"
+PATH = "viridis"
+LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
+
+_SETTINGS = {
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "figure.titlesize": 12,
+    "figure.facecolor": "white",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.grid": False,
+    "grid.color": "#E4E4E4",
+    "lines.linewidth": 1.8,
+    "savefig.dpi": 150,
+}
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the runs of one label are drawn."""
+
+    colour: tuple[float, float, float]
+    line: Any
+
+
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Draw with the settings above, whatever the caller's are, and leave the caller's as they were."""
+
+    @wraps(draw)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_SETTINGS, "backend": matplotlib.get_backend()}):
+            return draw(*args, **kwargs)
+
+    return wrapper
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of this many inches, outside pyplot's list of open ones."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a PNG; the same figure gives the same bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=_SETTINGS["savefig.dpi"], metadata={"Software": None})
+    return path
+
+
+def looks(runs: Sequence[RunResult]) -> dict[str, Look]:
+    """The look of each label. Variants of a method share its hue, and differ in shade and line."""
+    kinds: dict[str, list[str]] = {}
+    for run in runs:
+        labels = kinds.setdefault(kind(run), [])
+        if run.label not in labels:
+            labels.append(run.label)
+    return {
+        label: Look(shade(COLOURS.get(name, OTHER), index, len(labels)), LINES[index % len(LINES)])
+        for name, labels in kinds.items()
+        for index, label in enumerate(labels)
+    }
+
+
+def kind(run: RunResult) -> str:
+    """What decides a run's colour: its method, or the distance that gradient learned."""
+    return run.metric if run.metric in COLOURS and run.method == "gradient" else run.method
+
+
+def shade(colour: str, index: int, count: int) -> tuple[float, float, float]:
+    """The colour for a single variant; for several, from a dark shade of it to a light one."""
+    share = 0.0 if count == 1 else 0.9 * index / (count - 1) - 0.45
+    towards = 1.0 if share > 0 else 0.0
+    red, green, blue = ((1 - abs(share)) * part + abs(share) * towards for part in to_rgb(colour))
+    return red, green, blue
+
+
+def step_axis(axes: Axes, label: bool = True) -> None:
+    """Environment steps on the x axis: 20k, 40k, ..."""
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.set_xmargin(0.01)
+    if label:
+        axes.set_xlabel("environment steps")
+
+
+def bare(axes: Axes) -> None:
+    """No ticks and no frame: the picture is a map."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def short_steps(step: float) -> str:
+    """Three digits are enough: 90909 -> 90.9k."""
+    return EngFormatter(sep="").format_eng(float(f"{step:.3g}"))

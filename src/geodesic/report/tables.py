@@ -1,0 +1,76 @@
+"""Tables of a comparison, as plain text and as Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from geodesic.experiments.statistics import Estimate, Row
+
+_HEADER = (
+    "method",
+    "seeds",
+    "reached",
+    "median steps to threshold",
+    "final mean ± std",
+    "final IQM",
+    "success",
+)
+
+
+def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
+    """One line per label; brackets hold 95 % bootstrap intervals.
+
+    P(x faster) and P(x better): the probability that a seed of x beats a seed of this line's method, in time to
+    threshold and in final return.
+    """
+    lines = [_header(rows), *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    padded = [[_pad(cell, width, left=not k) for k, (cell, width) in enumerate(zip(line, widths))] for line in lines]
+    if markdown:
+        rule = ["-" * width if not k else "-" * (width - 1) + ":" for k, width in enumerate(widths)]
+        return "\n".join(f"| {' | '.join(line)} |" for line in [padded[0], rule, *padded[1:]])
+    rule = ["-" * width for width in widths]
+    return "\n".join("  ".join(line).rstrip() for line in [padded[0], rule, *padded[1:]])
+
+
+def _header(rows: Sequence[Row]) -> tuple[str, ...]:
+    reference = next((row.reference for row in rows if row.reference), "?")
+    return (*_HEADER, f"P({reference} faster)", f"P({reference} better)")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    seeds = str(row.runs) if row.finished == row.runs else f"{row.finished} of {row.runs}"
+    if not row.finished:
+        return (row.label, seeds, *["-"] * len(_HEADER))
+    return (
+        row.label,
+        seeds,
+        f"{row.reached}/{row.finished}",
+        _interval(row.time, _time),
+        f"{_number(row.final_mean)} ± {_number(row.final_std)}",
+        _interval(row.final_iqm, _number),
+        "-" if math.isnan(row.final_success) else f"{row.final_success:.0%}",
+        _probability(row.faster),
+        _probability(row.better),
+    )
+
+
+def _interval(estimate: Estimate, show: Callable[[float], str]) -> str:
+    return f"{show(estimate.value)} [{show(estimate.low)}, {show(estimate.high)}]"
+
+
+def _probability(estimate: Estimate | None) -> str:
+    return "-" if estimate is None else _interval(estimate, lambda value: f"{value:.2f}")
+
+
+def _time(steps: float) -> str:
+    return "never" if math.isinf(steps) else f"{steps / 1000:.1f}k"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def _pad(cell: str, width: int, left: bool) -> str:
+    return cell.ljust(width) if left else cell.rjust(width)
