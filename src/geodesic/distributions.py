@@ -55,7 +55,7 @@ def as_weights(values: ArrayLike, n: int) -> FloatArray:
     total = weights.sum()
     if total <= 0:
         raise InvalidInput("expected weights with a positive sum, got all zeros")
-    return weights if total == 1.0 else weights / total
+    return weights if abs(total - 1.0) <= 1e-9 else weights / total
 
 
 def as_count(value: int, name: str = "n") -> int:
@@ -201,7 +201,7 @@ class ContextSpace:
         """Row of the nearest support point for each point (discrete spaces only)."""
         if self.support is None:
             raise InvalidInput("expected a discrete context space, got a box")
-        return np.linalg.norm(points[:, None, :] - self.support[None], axis=2).argmin(axis=1)
+        return np.asarray(np.linalg.norm(points[:, None, :] - self.support[None], axis=2).argmin(axis=1))
 
     def contains(self, points: FloatArray) -> NDArray[np.bool_]:
         inside = ((points >= self.low - 1e-9) & (points <= self.high + 1e-9)).all(axis=1)

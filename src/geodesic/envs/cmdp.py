@@ -16,7 +16,8 @@ from gymnasium.experimental.functional import FuncEnv
 from numpy.typing import ArrayLike, NDArray
 
 from geodesic.distributions import ContextSpace, FloatArray, Particles
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, UnknownName
+from geodesic.metrics.base import Metric
 
 EnvState = Any  # a pytree of arrays
 
@@ -49,6 +50,12 @@ class ContextualMDP(FuncEnv[EnvState, jax.Array, jax.Array, jax.Array, jax.Array
         """An upper bound (n,) on the return in each context, so that thresholds out of reach are refused."""
         raise NotImplementedError
 
+    def metric(self, name: str) -> Metric | None:
+        """The named exact distance between contexts; None is the Euclidean one, which every space has."""
+        if name != "l2":
+            raise UnknownName(f"metric of {self.name}", name, ["l2"])
+        return None
+
     def is_feasible(self, contexts: FloatArray) -> NDArray[np.bool_]:
         """Which contexts (n, d) can be solved at all. For reports only: curricula do not see it."""
         return np.ones(len(contexts), dtype=np.bool_)
@@ -65,7 +72,7 @@ class ContextualEnv(gym.Env[NDArray[np.float32], Any]):
     the environment's target and can be replaced by `set_distribution`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 15}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
 
     def __init__(self, mdp: ContextualMDP, render_mode: str | None = None) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
@@ -113,7 +120,7 @@ class ContextualEnv(gym.Env[NDArray[np.float32], Any]):
         return self.mdp.image(jax.device_get(self._state), self.context)
 
     def _draw(self) -> FloatArray:
-        return self.distribution.sample(self.np_random, 1)[0]
+        return np.asarray(self.distribution.sample(self.np_random, 1)[0])
 
     def _pure_reset(self, key: jax.Array, context: jax.Array) -> tuple[EnvState, jax.Array, jax.Array]:
         key, start, look = jax.random.split(key, 3)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from geodesic.distributions import ContextSpace, FloatArray, Particles
 from geodesic.envs.cmdp import ContextualMDP
 from geodesic.errors import InvalidInput
-from geodesic.metrics import Matrix, Metric
+from geodesic.metrics import Matrix, Metric, TabularCMDP, contextual_distance
 
 IntArray = NDArray[np.int64]
 
@@ -34,6 +34,7 @@ LAYOUT = """
 """
 
 FREE, WALL, AGENT, GOAL = 0, 1, 2, 3
+STRICT = 0.1  # share of the steps between starts in their contextual distance
 MOVES = np.array([(-1, 0), (1, 0), (0, -1), (0, 1)])  # north, south, west, east
 
 
@@ -72,13 +73,13 @@ class Maze(ContextualMDP):
         super().__init__()
 
     def initial(self, rng: jax.Array, params: jax.Array | None = None) -> jax.Array:
-        row, column = jnp.round(params).astype(jnp.int32)
+        row, column = jnp.round(jnp.asarray(params)).astype(jnp.int32)
         return self._tables["cell"][row, column]
 
     def transition(
         self, state: jax.Array, action: jax.Array, rng: jax.Array, params: jax.Array | None = None
     ) -> jax.Array:
-        return self._tables["next"][state, action]
+        return jnp.asarray(self._tables["next"][state, action])
 
     def observation(self, state: jax.Array, rng: jax.Array, params: jax.Array | None = None) -> jax.Array:
         return self._tables["obs"][state]
@@ -94,10 +95,10 @@ class Maze(ContextualMDP):
         return jnp.float32(-1.0)
 
     def terminal(self, state: jax.Array, rng: jax.Array, params: jax.Array | None = None) -> jax.Array:
-        return state == self.goal_index
+        return jnp.asarray(state == self.goal_index)
 
     def success(self, state: jax.Array, context: jax.Array) -> jax.Array:
-        return state == self.goal_index
+        return jnp.asarray(state == self.goal_index)
 
     def source(self, rng: np.random.Generator) -> Particles:
         """Uniform on the starts within 2 steps of the goal."""
@@ -118,7 +119,7 @@ class Maze(ContextualMDP):
 
     @cached_property
     def steps_between(self) -> Matrix:
-        """Steps between starts. The way may cross the goal, which is no context: there the skeleton has an edge of 2."""
+        """Steps between starts. The way may cross the goal, no context itself: there the skeleton has an edge of 2."""
         steps = np.stack([self._steps_from(i) for i in range(len(self.cells)) if i != self.goal_index])
         return Matrix(np.delete(steps, self.goal_index, axis=1), self.starts)
 
@@ -129,7 +130,13 @@ class Maze(ContextualMDP):
         Algorithm 3 with an undiscounted shortest-path policy gives | h(c) - h(c') |, h the steps to the goal: starts that
         are equally far collapse. A share of the steps between them keeps them apart.
         """
-        raise NotImplementedError
+        cells = np.arange(len(self.cells))
+        at_goal = cells == self.goal_index
+        rewards = np.where(at_goal[:, None], 0.0, np.full(self.next_cell.shape, -1.0))
+        following = np.where(at_goal[:, None], cells[:, None], self.next_cell)
+        policy = self.distance[self.next_cell].argmin(axis=1)
+        tables = TabularCMDP(rewards, following, cells[~at_goal], self.starts)
+        return contextual_distance(tables, policy, gamma=1.0, strict=STRICT, graph=self.steps_between)
 
     def metric(self, name: str = "contextual") -> Metric | None:
         """The named distance between starts: contextual, graph (steps between) or l2."""

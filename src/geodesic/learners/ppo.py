@@ -67,7 +67,7 @@ class PPO:
         actor, critic = jax.random.split(key)
         n_obs = math.prod(observation_space.shape or ())
         outputs = int(action_space.n) if isinstance(action_space, gym.spaces.Discrete) else action_space.shape[0]  # type: ignore[index]
-        params = {
+        params: Params = {
             "actor": orthogonal_mlp(actor, (n_obs, *self.net, outputs), 0.01),
             "critic": orthogonal_mlp(critic, (n_obs, *self.net, 1), 1.0),
         }
@@ -127,7 +127,7 @@ class PPO:
         _, advantages = jax.lax.scan(backwards, jnp.zeros_like(delta[0]), (delta, going_on), reverse=True)
         log_prob, _ = self._log_prob(params, seen.obs, seen.action)
         samples = Samples(seen.obs, seen.action, log_prob, advantages, advantages + values)
-        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), samples)
+        return Samples(*(x.reshape(-1, *x.shape[2:]) for x in samples))
 
     def step(self, state: PPOState, batch: Samples) -> PPOState:
         """One gradient step on a minibatch."""

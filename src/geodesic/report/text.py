@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from geodesic.experiments.results import RunResult
-from geodesic.experiments.statistics import grouped, mean_curve
+from geodesic.experiments.results import RunResult, by_label
+from geodesic.experiments.statistics import mean_curve
 from geodesic.training.checkpoint import write_atomically
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -16,7 +16,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
     """Target return over the steps, a line per method on one scale."""
-    curves = {label: mean_curve(group).middle for label, group in grouped(runs).items()}
+    curves = {label: mean_curve(group).middle for label, group in by_label(runs).items()}
     low, high = min(c.min() for c in curves.values()), max(c.max() for c in curves.values())
     indent = max(map(len, curves))
     lines = []

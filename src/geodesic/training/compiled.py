@@ -65,11 +65,14 @@ class Log(NamedTuple):
 class Program:
     """One environment and one learner, compiled: `init`, `segment` and `evaluate`, each with a leading axis (runs,)."""
 
-    def __init__(self, mdp: ContextualMDP, learner: Learner, iterations: int, eval_episodes: int = 30) -> None:
+    def __init__(
+        self, mdp: ContextualMDP, learner: Learner, iterations: int, eval_episodes: int, eval_policy: str
+    ) -> None:
         self.mdp = mdp
         self.learner = learner
         self.iterations = iterations  # of the learner, in a segment
         self.eval_episodes = eval_episodes
+        self.eval_policy = eval_policy  # "deterministic" or "stochastic"
         self.init = jax.jit(jax.vmap(self._init))
         self.segment = jax.jit(jax.vmap(self._segment), donate_argnums=0)
         self.evaluate = jax.jit(jax.vmap(self._evaluate))
@@ -128,21 +131,24 @@ class Program:
 
     def _legal(self, action: jax.Array) -> jax.Array:
         space = self.mdp.action_space
-        return jnp.clip(action, space.low, space.high) if isinstance(space, gym.spaces.Box) else action
+        return jnp.asarray(jnp.clip(action, space.low, space.high)) if isinstance(space, gym.spaces.Box) else action
 
     def _evaluate(self, state: RunState, draw: Draw, key: Key) -> tuple[jax.Array, jax.Array]:
-        """Returns and successes (eval_episodes,) of the deterministic policy on contexts from `draw`."""
+        """Returns and successes (eval_episodes,) of the policy on contexts from `draw`."""
         reset, run = jax.random.split(key)
         lanes = jax.vmap(partial(self._reset, draw))(jax.random.split(reset, self.eval_episodes))
         nothing = jnp.zeros(self.eval_episodes, bool)
 
         def alive(carry: Any) -> jax.Array:
-            return ~carry[1].all()
+            return jnp.logical_not(carry[1].all())
 
         def step(carry: Any) -> Any:
             lanes, ended, success, key = carry
-            key, now = jax.random.split(key)
-            action = self._legal(self.learner.policy(state.learner, lanes.obs))
+            key, now, act = jax.random.split(key, 3)
+            if self.eval_policy == "stochastic":
+                action = self._legal(self.learner.explore(state.learner, lanes.obs, act)[0])
+            else:
+                action = self._legal(self.learner.policy(state.learner, lanes.obs))
             keys = jax.random.split(now, self.eval_episodes)
             following, (_, log) = jax.vmap(partial(self._interact, draw))(lanes, action, action, keys)
             stopped = following._replace(total=jnp.where(ended, lanes.total, log.total))
@@ -155,7 +161,7 @@ class Program:
 def sample(draw: Draw, key: Key) -> jax.Array:
     """One context, by inverting the cumulative weights."""
     place = jnp.searchsorted(draw.cumulative, jax.random.uniform(key), side="right")
-    return draw.points[jnp.minimum(place, CAPACITY - 1)]
+    return jnp.asarray(draw.points[jnp.minimum(place, CAPACITY - 1)])
 
 
 def as_draw(distribution: Particles, stage: int) -> Draw:

@@ -1,0 +1,89 @@
+"""Checkpoints: named arrays and JSON in one file, written atomically, without pickle."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geodesic.errors import CheckpointError, RunFailed
+
+Arrays = dict[str, NDArray[Any]]
+
+FORMAT = "geodesic-checkpoint-1"
+_META = "__json__"
+
+
+def write_atomically(path: Path, write: Any) -> None:
+    """Call write(file) on a temporary file beside `path`, then move it there in one step, safely on disk."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise RunFailed(f"cannot write {path}: {error.strerror}") from error
+
+
+def save(path: Path, arrays: Arrays, meta: dict[str, Any]) -> None:
+    """Arrays and a JSON dictionary, in one file."""
+    text = json.dumps({"format": FORMAT, **meta}).encode()
+    members: dict[str, Any] = {**arrays, _META: np.frombuffer(text, dtype=np.uint8)}
+    write_atomically(path, lambda file: np.savez(file, **members))
+
+
+def load(path: Path) -> tuple[Arrays, dict[str, Any]]:
+    """What `save` wrote; a damaged or foreign file is an error of ours."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        meta = json.loads(arrays.pop(_META).tobytes())
+    except FileNotFoundError:
+        raise CheckpointError(f"expected a checkpoint at {path}, found none") from None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        raise CheckpointError(f"damaged or foreign checkpoint {path}: {error}") from error
+    if not isinstance(meta, dict) or meta.pop("format", None) != FORMAT:
+        raise CheckpointError(f"foreign checkpoint {path}: expected format {FORMAT}")
+    return arrays, meta
+
+
+def flatten(prefix: str, tree: Any) -> Arrays:
+    """The leaves of a tree of arrays, named by their place."""
+    import jax
+
+    leaves = jax.tree.leaves_with_path(tree)
+    return {prefix + jax.tree_util.keystr(place): np.asarray(leaf) for place, leaf in leaves}
+
+
+def unflatten(prefix: str, like: Any, arrays: Arrays) -> Any:
+    """The tree of `like`'s structure whose leaves `flatten` named; shapes and types must fit."""
+    import jax
+
+    def leaf(place: Any, expected: Any) -> NDArray[Any]:
+        name = prefix + jax.tree_util.keystr(place)
+        found = arrays.get(name)
+        if found is None or found.shape != expected.shape or found.dtype != expected.dtype:
+            seen = "nothing" if found is None else f"{found.dtype}{found.shape}"
+            raise CheckpointError(
+                f"the checkpoint is of another run: expected {name} as {expected.dtype}{expected.shape}, got {seen}"
+            )
+        return found
+
+    return jax.tree_util.tree_map_with_path(leaf, like)
