@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from geodesic.curricula.alp_gmm import ALPGMM
 from geodesic.curricula.base import Curriculum, Episodes, Problem, State
+from geodesic.curricula.currot import CURROT
 from geodesic.curricula.fixed import Linear, TargetOnly, Uniform
+from geodesic.curricula.goal_gan import GoalGAN
 from geodesic.curricula.gradient import Gradient
+from geodesic.curricula.spdl import SPDL
+from geodesic.curricula.wb_spdl import WassersteinSPDL
 from geodesic.errors import InvalidInput, UnknownName
 
 REGISTRY: dict[str, type[Curriculum]] = {
@@ -15,18 +20,28 @@ REGISTRY: dict[str, type[Curriculum]] = {
     "target-only": TargetOnly,
     "uniform": Uniform,
     "linear": Linear,
+    "alp-gmm": ALPGMM,
+    "goal-gan": GoalGAN,
+    "spdl": SPDL,
+    "wb-spdl": WassersteinSPDL,
+    "currot": CURROT,
 }
 
 __all__ = [
+    "ALPGMM",
+    "CURROT",
     "REGISTRY",
+    "SPDL",
     "Curriculum",
     "Episodes",
+    "GoalGAN",
     "Gradient",
     "Linear",
     "Problem",
     "State",
     "TargetOnly",
     "Uniform",
+    "WassersteinSPDL",
     "build",
 ]
 
@@ -35,10 +50,14 @@ def build(name: str, problem: Problem, **options: Any) -> Curriculum:
     """The named method on this problem. Options are the method's own hyperparameters and win over the problem's."""
     if name not in REGISTRY:
         raise UnknownName("method", name, REGISTRY)
-    method = REGISTRY[name]
+    return construct(REGISTRY[name], problem, **options)
+
+
+def construct(method: type[Curriculum], problem: Problem, **options: Any) -> Curriculum:
+    """A curriculum of this class, its fields that are named like the problem's filled from it."""
     known = [field.name for field in fields(method) if field.init]
     for option in options:
         if option not in known:
-            raise InvalidInput(f"expected an option of {name} ({', '.join(known)}), got {option!r}")
+            raise InvalidInput(f"expected an option of {method.__name__} ({', '.join(known)}), got {option!r}")
     stated = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name in known}
     return method(**{**stated, **options})

@@ -1,0 +1,42 @@
+"""Kernel regression of returns on contexts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from geodesic.distributions import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class NadarayaWatson:
+    """v(x) = sum_i k(x, x_i) v_i / sum_i k(x, x_i), k(x, y) = exp(-|x - y|^2 / (2 width^2)).
+
+    Far from all data it gives the value of the nearest point. inputs (n, d) in units in which `width` is a length.
+    """
+
+    inputs: FloatArray
+    values: FloatArray
+    width: float
+
+    def _shares(self, points: FloatArray) -> FloatArray:
+        """The weight (m, n) of each input at each point."""
+        inputs = self.inputs / self.width
+        points = points / self.width
+        log_kernel = points @ inputs.T - 0.5 * (inputs**2).sum(axis=1)
+        log_kernel -= log_kernel.max(axis=1, keepdims=True)
+        kernel = np.exp(log_kernel, out=log_kernel)
+        kernel /= kernel.sum(axis=1, keepdims=True)
+        return np.asarray(kernel)
+
+    def predict(self, points: FloatArray) -> FloatArray:
+        """v (m,) at points (m, d)."""
+        return np.asarray(self._shares(points) @ self.values)
+
+    def gradient(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """v (m,) and its gradients (m, d) at points (m, d)."""
+        shares = self._shares(points)
+        value = shares @ self.values
+        tilt = shares * (self.values - value[:, None])
+        return value, np.asarray(tilt @ self.inputs / self.width**2)

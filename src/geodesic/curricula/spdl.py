@@ -1,0 +1,254 @@
+"""SPDL: self-paced deep reinforcement learning (Klink et al., NeurIPS 2020; JMLR 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from geodesic.curricula.base import Arrays, Curriculum, Episodes, State
+from geodesic.curricula.gaussians import (
+    Gaussian,
+    ImportanceWeighted,
+    KullbackLeibler,
+    StepFunction,
+    flat_gradient,
+    moments,
+    unpack,
+)
+from geodesic.curricula.units import extent, inside, unit_length
+from geodesic.distributions import ContextSpace, FloatArray, Particles, as_count, as_vector
+from geodesic.errors import InvalidInput
+
+MAX_ALPHA = 1e5  # the benchmark's bound on alpha, reached when the context distribution meets the target
+
+
+@dataclass(frozen=True)
+class SPDLState(State):
+    """The Gaussian, the episodes and environment steps since the last iteration, iterations, failed iterations."""
+
+    mean: FloatArray = field(default_factory=lambda: np.zeros(0))
+    chol: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    pending: Episodes = field(default_factory=lambda: Episodes.empty(1))
+    steps: int = 0
+    iteration: int = 0
+    failures: int = 0
+
+    @property
+    def gaussian(self) -> Gaussian:
+        return Gaussian(self.mean, self.chol)
+
+    def absorb(self, episodes: Episodes) -> SPDLState:
+        """Steps of all episodes count; only those that began in this stage were drawn from its distribution."""
+        return self.replace(
+            pending=self.pending.followed_by(episodes.of_stage(self.stage)),
+            steps=self.steps + int(episodes.lengths.sum()),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """max E_p[V] / mean V - pull * D(p, target) over Gaussians p with T(p, old) <= radius and std >= the bound.
+
+    `value`, `distance` and `trust` are functions of the step from old to p; log_std_floor (d,) bounds log diag A.
+    """
+
+    value: StepFunction
+    distance: StepFunction
+    trust: StepFunction
+    pull: float
+    radius: float
+    log_std_floor: FloatArray
+
+    def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """What is minimised, and its gradient, at the flat step x."""
+        u, a = unpack(x, self.dim)
+        value, by_u, by_a = self.value(u, a)
+        if self.pull:
+            far, far_by_u, far_by_a = self.distance(u, a)
+            value, by_u, by_a = value - self.pull * far, by_u - self.pull * far_by_u, by_a - self.pull * far_by_a
+        return -value, -flat_gradient(by_u, by_a, a)
+
+    def slack(self, x: FloatArray) -> float:
+        """The room left in the trust region, in units of its radius."""
+        return 1.0 - self.trust(*unpack(x, self.dim))[0] / self.radius
+
+    def slack_gradient(self, x: FloatArray) -> FloatArray:
+        u, a = unpack(x, self.dim)
+        _, by_u, by_a = self.trust(u, a)
+        return -flat_gradient(by_u, by_a, a) / self.radius
+
+    @property
+    def dim(self) -> int:
+        return self.log_std_floor.size
+
+    def solve(self) -> FloatArray | None:
+        """The best step as a flat vector, or nothing where the optimiser found none that is allowed and better."""
+        from scipy.optimize import minimize
+
+        d = self.dim
+        start = np.zeros(2 * d + d * (d - 1) // 2)
+        bounds = [(None, None)] * d + [(low, 3.0) for low in self.log_std_floor] + [(None, None)] * (start.size - 2 * d)
+        with np.errstate(all="ignore"):
+            found = minimize(
+                self.objective,
+                start,
+                jac=True,
+                method="SLSQP",
+                bounds=bounds,
+                constraints={"type": "ineq", "fun": self.slack, "jac": self.slack_gradient},
+                options={"maxiter": 60, "ftol": 1e-6},
+            )
+            return self._accept(np.asarray(found.x), start)
+
+    def _accept(self, x: FloatArray, start: FloatArray) -> FloatArray | None:
+        """The step pulled back into the trust region (SLSQP leaves it by rounding), unless it is no improvement."""
+        for _ in range(20):
+            used = 1.0 - self.slack(x)
+            if not np.isfinite(used):
+                return None
+            if used <= 1.0:
+                return x if self.objective(x)[0] <= self.objective(start)[0] else None
+            x = x / used * (1.0 - 1e-12)
+        return None
+
+
+@dataclass(frozen=True)
+class SPDL(Curriculum):
+    """A Gaussian that trades the agent's return against its distance to the target, one small step at a time.
+
+    Every `steps_per_iteration` environment steps:
+
+        max_p E_p[V] - alpha KL(p || target)   with KL(p || old) <= max_kl,
+        alpha = 0 in the first alpha_offset iterations, then zeta * mean V / KL(old || target).
+
+    V is the return above `worst_return`; E_p[V] weighs the episodes of this stage by p / old. While
+    KL(old || target) > kl_threshold, the Cholesky diagonal of p, and with it each standard deviation, stays above
+    std_lower_bound (or where it already is, if that is lower).
+
+    Differs from the paper: V is the return itself, as no learner's value function is at hand, and the step is solved
+    by SLSQP with exact gradients in place of conjugate gradients and a line search. A step that the optimiser cannot
+    improve is not taken, counted in `state.failures` and named in the next stage's event. Source and target are taken
+    as Gaussians: their moments where stated, else those of the particles; `state.event` says so. The agent gets
+    `particles` samples, clipped to the space.
+    """
+
+    state_type: ClassVar[type[State]] = SPDLState
+
+    source: Particles
+    target: Particles
+    space: ContextSpace
+    worst_return: float = 0.0
+    source_moments: tuple[FloatArray, FloatArray] | None = None
+    target_moments: tuple[FloatArray, FloatArray] | None = None
+    alpha_offset: int = 0
+    zeta: float = 1.0
+    kl_threshold: float = 20.0
+    max_kl: float = 0.05
+    steps_per_iteration: int = 2048
+    std_lower_bound: Sequence[float] | float | None = None
+    particles: int = 500
+
+    def __post_init__(self) -> None:
+        for name in ("zeta", "max_kl"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise InvalidInput(f"expected {name} to be positive, got {value!r}")
+        as_count(self.steps_per_iteration, "steps_per_iteration")
+        as_count(self.particles, "particles")
+        if (self.std_floor <= 0).any():
+            raise InvalidInput(f"expected std_lower_bound to be positive, got {self.std_lower_bound!r}")
+
+    @cached_property
+    def std_floor(self) -> FloatArray:
+        """std_lower_bound (d,); without one, what keeps a covariance invertible."""
+        if self.std_lower_bound is None:
+            return self._tiny
+        return as_vector(np.asarray(self.std_lower_bound), "std_lower_bound", self.space.dim)
+
+    @property
+    def _tiny(self) -> FloatArray:
+        return 1e-4 * extent(self.space)
+
+    @cached_property
+    def start(self) -> Gaussian:
+        return Gaussian.fit(*moments(self.source, self.source_moments), self.std_floor)
+
+    @cached_property
+    def goal(self) -> Gaussian:
+        return Gaussian.fit(*moments(self.target, self.target_moments), self._tiny)
+
+    def init(self, rng: np.random.Generator) -> SPDLState:
+        fitted = [name for name in ("source", "target") if getattr(self, f"{name}_moments") is None]
+        return SPDLState(
+            inside(self.space, self.start.sample(self.particles, rng)),
+            event=f"start, Gaussian fitted to {' and '.join(fitted)}" if fitted else "start",
+            mean=self.start.mean,
+            chol=self.start.chol,
+            pending=Episodes.empty(self.space.dim),
+        )
+
+    def update(self, state: SPDLState, episodes: Episodes, rng: np.random.Generator) -> SPDLState:
+        if not len(episodes):
+            return state
+        state = state.absorb(episodes)
+        if state.steps < self.steps_per_iteration or len(state.pending) < 2:
+            return state
+        step = self.step(state).solve()
+        state = state.replace(pending=Episodes.empty(self.space.dim), steps=0, iteration=state.iteration + 1)
+        if step is None:
+            return state.replace(failures=state.failures + 1)
+        if np.abs(step).max() < 1e-9:
+            return state
+        return self.enter(state, state.gaussian.moved(*unpack(step, self.space.dim)), rng)
+
+    def step(self, state: SPDLState) -> Step:
+        """The optimisation problem of this iteration; the objective is divided by the mean of V."""
+        old = state.gaussian
+        values = np.maximum(state.pending.returns - self.worst_return, 0.0)
+        mean = max(float(values.mean()), 1e-12)
+        distance = self.distance(old, self.goal)
+        now = max(distance(np.zeros(old.dim), np.eye(old.dim))[0], 1e-10)
+        competent = state.iteration >= self.alpha_offset and values.any()
+        bounded = self.std_lower_bound is not None and old.kl(self.goal) > self.kl_threshold
+        floor = self.std_floor if bounded else self._tiny
+        return Step(
+            value=self.value(old, state.pending.contexts, values / mean),
+            distance=distance,
+            trust=self.distance(old, old),
+            pull=min(self.zeta / now, MAX_ALPHA / mean) if competent else 0.0,
+            radius=self.radius,
+            log_std_floor=np.minimum(np.log(floor / old.chol.diagonal()), 0.0),
+        )
+
+    def value(self, old: Gaussian, contexts: FloatArray, values: FloatArray) -> StepFunction:
+        """E_p[V] as a function of the step from old to p."""
+        return ImportanceWeighted(old, contexts, values)
+
+    def distance(self, old: Gaussian, other: Gaussian) -> StepFunction:
+        """D(p, other) as a function of the step from old to p."""
+        return KullbackLeibler(old, other)
+
+    @property
+    def radius(self) -> float:
+        """The largest D(p, old)."""
+        return self.max_kl
+
+    def enter(self, state: SPDLState, gaussian: Gaussian, rng: np.random.Generator) -> SPDLState:
+        unit = unit_length(self.space)
+        whole = self.start.wasserstein(self.goal, unit)
+        left = gaussian.wasserstein(self.goal, unit)
+        return state.replace(
+            distribution=inside(self.space, gaussian.sample(self.particles, rng)),
+            stage=state.stage + 1,
+            alpha=float(np.clip(1.0 - left / whole, 0.0, 1.0)) if whole else 1.0,
+            event=f"iteration {state.iteration}" + (f", {state.failures} failed" if state.failures else ""),
+            mean=gaussian.mean,
+            chol=gaussian.chol,
+        )
+
+    def snapshot(self, state: Any) -> Arrays:
+        return {"mean": state.mean, "cov": state.chol @ state.chol.T, "failures": np.asarray(state.failures)}
