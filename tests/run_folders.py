@@ -91,6 +91,8 @@ def write_run(
         alpha=np.array(alphas),
         **extra,
     )
+    if reached is None:
+        (folder / "summary.json").write_text("{}")
     return folder
 
 

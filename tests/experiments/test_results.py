@@ -44,19 +44,19 @@ def test_the_stage_in_force(tmp_path: Path, step: int, stage: int) -> None:
 
 def test_a_run_that_has_just_begun_is_empty_and_unfinished(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
-    for name in ("episodes.csv", "evaluations.csv", "stages.csv", "curriculum.npz"):
+    for name in ("episodes.csv", "evaluations.csv", "stages.csv", "curriculum.npz", "summary.json"):
         (folder / name).unlink()
     run = load_run(folder)
     assert (len(run.episodes.steps), len(run.evaluations.steps), run.curriculum, run.finished) == (0, 0, (), False)
     assert run.in_force(0) is None
 
 
-def test_a_run_is_finished_when_no_evaluation_is_due(tmp_path: Path) -> None:
+def test_a_run_is_finished_when_it_has_left_its_summary(tmp_path: Path) -> None:
     assert not load_run(write_run(tmp_path / "short", reached=750)).finished
-    # 62 steps in 16 environments do not divide a million: the last evaluation falls short of it.
-    folder = write_run(tmp_path / "uneven", steps=992 * 4)
-    (folder / "config.json").write_text((folder / "config.json").read_text().replace('"steps": 3968', '"steps": 4000'))
+    folder = write_run(tmp_path / "whole")
     assert load_run(folder).finished
+    (folder / "summary.json").unlink()
+    assert not load_run(folder).finished
 
 
 def test_a_line_still_being_written_is_left_out(tmp_path: Path) -> None:

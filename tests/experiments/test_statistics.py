@@ -172,7 +172,10 @@ def test_summary_does_not_change_when_a_label_is_added(tmp_path: Path) -> None:
     assert some == [row for row in gs.summarise(runs, threshold=40) if row.label != "linear"]
 
 
-def test_an_unknown_reference_is_refused(tmp_path: Path) -> None:
-    runs = load_comparison(comparison(tmp_path))
-    with pytest.raises(InvalidInput, match="expected reference to be one of gradient, uniform, linear; got 'spdl'"):
-        gs.summarise(runs, threshold=40, reference="spdl")
+@pytest.mark.parametrize(("reference", "found"), [("uniform", "uniform"), ("gradient", "gradient a"), ("spdl", None)])
+def test_the_reference_is_a_label_or_the_first_of_a_method(tmp_path: Path, reference: str, found: str | None) -> None:
+    labels = {"gradient b": {}, "gradient a": {}, "uniform": {"method": "uniform"}}
+    runs = load_comparison(write_comparison(tmp_path, labels, seeds=1))
+    rows = gs.summarise(runs, threshold=40, reference=reference)
+    assert {row.reference for row in rows} == {found}
+    assert [row.label for row in rows if row.faster is None] == ([found] if found else [row.label for row in rows])

@@ -1,6 +1,6 @@
 """Reading run folders back: what figures, tables and pages know of a run.
 
-    run folder         config.json  episodes.csv  evaluations.csv  stages.csv  curriculum.npz
+    run folder         config.json  episodes.csv  evaluations.csv  stages.csv  curriculum.npz  summary.json (the end)
     comparison folder  runs/<label>/seed-<k>/, each a run folder
 
 A file that a run has not written yet reads as empty, and a last line that is still being written is left out. Any
@@ -91,6 +91,7 @@ class RunResult:
     evaluations: EvaluationTable
     stages: StageTable
     curriculum: tuple[StageDistribution, ...]
+    finished: bool
 
     @property
     def env(self) -> str:
@@ -125,15 +126,6 @@ class RunResult:
         value = self.config.get("metric")
         return None if value is None else str(value)
 
-    @property
-    def finished(self) -> bool:
-        """Whether no further evaluation is due: the next one would lie beyond the last step."""
-        steps = self.evaluations.steps
-        if not len(steps):
-            return False
-        interval = int(np.median(np.diff(steps))) if len(steps) > 1 else 1
-        return int(steps[-1]) + interval > self.steps
-
     def in_force(self, step: float) -> StageDistribution | None:
         """The stage whose distribution was trained on at this step."""
         begun = [stage for stage in self.curriculum if stage.step <= step]
@@ -150,6 +142,7 @@ def load_run(folder: str | Path) -> RunResult:
         evaluations=_evaluations(path / "evaluations.csv"),
         stages=_stages(path / "stages.csv"),
         curriculum=_curriculum(path / "curriculum.npz"),
+        finished=(path / "summary.json").is_file(),
     )
 
 

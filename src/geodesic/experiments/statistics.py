@@ -198,16 +198,14 @@ def aligned(runs: Sequence[RunResult], measure: str, window: int) -> tuple[NDArr
     return grid, np.stack(rows)
 
 
-def summarise(runs: Sequence[RunResult], threshold: float, reference: str | None = None) -> list[Row]:
-    """One row per label; each is compared with the reference, by default the first run of the method `gradient`."""
+def summarise(runs: Sequence[RunResult], threshold: float, reference: str = "gradient") -> list[Row]:
+    """One row per label, each compared with the reference: the label of this name, else the method's first label."""
     groups = by_label(runs)
-    if reference is not None and reference not in groups:
-        raise InvalidInput(f"expected reference to be one of {', '.join(groups)}; got {reference!r}")
-    if reference is None:
-        reference = next((run.label for run in runs if run.method == "gradient"), None)
+    chosen = next((label for label in groups if label == reference), None)
+    chosen = chosen or next((run.label for run in runs if run.method == reference), "")
     # One generator per label, so that a table does not change when a label is added to it.
     return [
-        _row(label, group, groups.get(reference or "", []), threshold, np.random.default_rng(0))
+        _row(label, group, groups.get(chosen, []), threshold, np.random.default_rng(0))
         for label, group in groups.items()
     ]
 

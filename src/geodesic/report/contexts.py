@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from geodesic.distributions import FloatArray, Particles
 from geodesic.experiments.results import RunResult, by_label
-from geodesic.report.style import COLOURS, FAINT, INK, WALL, looks, new_figure, short_steps, styled
+from geodesic.report.style import COLOURS, FAINT, INK, WALL, lines, looks, new_figure, short_steps, styled
 
 MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -39,7 +39,8 @@ def moments(runs: Sequence[RunResult], plane: Plane) -> Figure:
     titles = [f"step {short_steps(share * first[0].steps)}" for share in MOMENTS]
     rows = {run.label: [at_moment(run, share) for share in MOMENTS] for run in first}
     colours: dict[str, Colour] = {label: look.colour for label, look in styles.items()}
-    return _rows(rows, titles, colours, plane, f"{first[0].env}: contexts trained on, one seed of each")
+    seeds = "one seed of each" if len(runs) > 1 else f"seed {first[0].seed}"
+    return _rows(rows, titles, colours, plane, f"{first[0].env}: contexts trained on, {seeds}")
 
 
 @styled
@@ -75,7 +76,9 @@ def _rows(
             _scatter(axes, particles, colours[label], plane.target)
             _frame(axes, plane)
         line[-1].yaxis.set_label_position("right")
-        line[-1].set_ylabel(label, color=colours[label], fontweight="bold", rotation=270, labelpad=14)
+        line[-1].set_ylabel(
+            lines(label), color=colours[label], fontweight="bold", rotation=270, va="bottom", labelpad=8
+        )
     for axes, text in zip(grid[0], titles):
         axes.set_title(text)
     figure.supxlabel(plane.names[0], fontsize=10)

@@ -33,7 +33,7 @@ def write_run_figures(folder: str | Path) -> list[Path]:
     if run.env == "maze":
         world = envs.make("maze")
         written.append(save(maze.stages(world.grid, world.goal, run), out / "stages.png"))
-    elif run.curriculum[0].particles.dim > 1:
+    else:
         plane = _plane(run.env, [run])
         figure = u_maze.stages(run, plane) if run.env == "u-maze" else contexts.moments([run], plane)
         written.append(save(figure, out / ("stages.png" if run.env == "u-maze" else "contexts.png")))
@@ -49,6 +49,8 @@ def write_comparison_figures(folder: str | Path) -> list[Path]:
     ]
     if any(np.isfinite(run.evaluations.successes).any() for run in runs):
         written.append(save(curves.iqm_curves(runs, "successes"), out / "successes.png"))
+    if not any(run.curriculum for run in runs):
+        return written
     if runs[0].env == "maze":
         written.append(save(_maze_moments(runs), out / "contexts.png"))
     else:
@@ -102,7 +104,9 @@ def _plane(env: str, runs: Sequence[RunResult]) -> Plane:
     if env in envs.REGISTRY:
         world = envs.make(env)
         target = world.target(np.random.default_rng(0))
-        return Plane(world.context_space.low, world.context_space.high, _AXES[env], target, _walls(env))
+        return Plane(
+            world.context_space.low, world.context_space.high, _AXES.get(env, Plane.names), target, _walls(env)
+        )
     points = np.concatenate([stage.particles.points for run in runs for stage in run.curriculum])
     return Plane(points.min(axis=0), points.max(axis=0))
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from geodesic.distributions import FloatArray, Particles
 from geodesic.experiments.results import RunResult
-from geodesic.report.style import FAINT, GOAL, HEAT, INK, WALL, bare, new_figure, short_steps, styled
+from geodesic.report.style import FAINT, GOAL, HEAT, INK, WALL, bare, lines, new_figure, short_steps, styled
 
 _COLUMNS = 6
 
@@ -47,7 +47,7 @@ def stages(grid: ArrayLike, goal: ArrayLike, run: RunResult) -> Figure:
     walls, cells = np.asarray(grid), [_on_grid(np.asarray(grid), stage.particles) for stage in run.curriculum]
     columns = min(_COLUMNS, len(cells))
     rows = math.ceil(len(cells) / columns)
-    figure = new_figure(1.75 * columns + 1.1, 2.05 * rows + 0.5)
+    figure = new_figure(max(1.75 * columns + 1.1, 5.4), 2.05 * rows + 0.5)
     norm = _norm(cells)
     grid_of_axes = figure.subplots(rows, columns, squeeze=False)
     for axes in grid_of_axes.flat[len(cells) :]:
@@ -108,9 +108,9 @@ def _panels(
     for line, (name, path) in zip(grid_of_axes, shares.items()):
         for axes, cells in zip(line, path):
             _draw(axes, grid, goal, cells, norm)
-        line[0].set_ylabel(name, fontsize=11, color=INK)
-    for axes, title in zip(grid_of_axes[0], titles):
-        axes.set_title(title)
+        line[0].set_ylabel(lines(name), fontsize=11, color=INK)
+    for axes, text in zip(grid_of_axes[0], titles):
+        axes.set_title(text)
     _colour_bar(figure, grid_of_axes, norm)
     figure.suptitle(f"{title}; star: the goal")
     return figure

@@ -123,6 +123,11 @@ def shade(colour: str, index: int, count: int) -> tuple[float, float, float]:
     return red, green, blue
 
 
+def lines(label: str) -> str:
+    """A label for a narrow place: gradient:step=0.05 in two lines."""
+    return label.replace(":", "\n").replace("=", " ")
+
+
 def step_axis(axes: Axes, label: bool = True) -> None:
     """Environment steps on the x axis: 20k, 40k, ..."""
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))

@@ -36,7 +36,7 @@ def stages(run: RunResult, plane: Plane) -> Figure:
     shown = _spread(path_stages(run), _MOST)
     columns = min(_COLUMNS, len(shown))
     rows = math.ceil(len(shown) / columns)
-    figure = new_figure(2.15 * columns + 1.5, 2.35 * rows + 0.9)
+    figure = new_figure(max(2.15 * columns + 1.5, 5.4), 2.45 * rows + 1.0)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for axes in grid.flat[len(shown) :]:
         axes.set_visible(False)
@@ -45,9 +45,12 @@ def stages(run: RunResult, plane: Plane) -> Figure:
         _draw_stage(axes, stage, heat)
         _draw_arena(axes, plane)
         axes.set_title(f"stage {stage.stage}, α = {stage.alpha:.3g}\nfrom step {short_steps(stage.step)}", fontsize=9)
+    for axes in grid.flat[max(0, len(shown) - columns) : len(shown)]:
+        axes.set_xlabel(plane.names[0])
+        axes.tick_params(labelbottom=True)
+    for axes in grid[:, 0]:
+        axes.set_ylabel(plane.names[1])
     _keys(figure, grid.ravel().tolist(), shown, heat)
-    figure.supxlabel(plane.names[0], fontsize=10)
-    figure.supylabel(plane.names[1], fontsize=10)
     figure.suptitle(f"{run.env}, {run.label}, seed {run.seed}: goals of each stage")
     return figure
 
@@ -115,7 +118,13 @@ def _draw_stage(axes: Axes, stage: StageDistribution, heat: Normalize | None) ->
     snapshot = stage.snapshot
     if "heat" in snapshot:
         axes.pcolormesh(
-            snapshot["heat_x"], snapshot["heat_y"], snapshot["heat"], cmap=_RETURNS, norm=heat, shading="nearest"
+            snapshot["heat_x"],
+            snapshot["heat_y"],
+            snapshot["heat"],
+            cmap=_RETURNS,
+            norm=heat,
+            shading="nearest",
+            zorder=0,
         )
     if "potential" in snapshot:
         path = snapshot["potential"]
