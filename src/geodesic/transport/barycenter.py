@@ -61,8 +61,6 @@ def _sinkhorn(cost: FloatArray, a: FloatArray, b: FloatArray, t: float, reg: flo
     since K underflows at reg <= 1e-3; a small reg is reached by factors of 4, each warm-starting the next, since alone
     it does not converge; the result is renormalised. Names are the paper's: log a_m, log b_m, log l and log rho.
     """
-    from scipy.special import logsumexp
-
     with np.errstate(divide="ignore"):
         log_ends = np.log(np.stack([a, b]))
     log_b, log_l = np.zeros_like(log_ends), np.zeros(len(cost))
@@ -72,14 +70,22 @@ def _sinkhorn(cost: FloatArray, a: FloatArray, b: FloatArray, t: float, reg: flo
         log_b, log_l = 4 * log_b, 4 * log_l  # potentials are reg * log_b: they hardly change from one reg to the next
         tolerance, sweeps = (1e-7, SWEEPS) if entropy == reg else (1e-3, 100)
         for _ in range(sweeps):
-            log_a = log_ends - logsumexp(kernel + log_b[:, None, :], axis=2)
-            reached = logsumexp(kernel + log_a[:, None, :], axis=2)
+            log_a = log_ends - _log_apply(kernel, log_b)
+            reached = _log_apply(kernel, log_a)
             log_rho = log_l + np.array([1 - t, t]) @ reached
             before, log_b = log_b, log_rho - reached
-            log_l = (log_l + log_rho - logsumexp(kernel + log_l, axis=1)) / 2
+            log_l = (log_l + log_rho - _log_apply(kernel, log_l)) / 2
             if (np.exp(log_rho) * np.abs(np.expm1(np.minimum(before - log_b, 1.0)))).sum() <= tolerance:
                 break
-    return np.asarray(np.exp(log_rho - logsumexp(log_rho)), dtype=np.float64)
+    mass = np.exp(log_rho - log_rho.max())
+    return np.asarray(mass / mass.sum(), dtype=np.float64)
+
+
+def _log_apply(kernel: FloatArray, logs: FloatArray) -> FloatArray:
+    """log(K exp(logs)) for a symmetric kernel log K (n, n) and logs (..., n)."""
+    terms = kernel + logs[..., None, :]
+    top = terms.max(axis=-1)
+    return np.asarray(top + np.log(np.exp(terms - top[..., None]).sum(axis=-1)))
 
 
 def _entropies(reg: float) -> list[float]:
