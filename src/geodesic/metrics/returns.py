@@ -1,0 +1,137 @@
+"""Distances from what the agent earns: a Gaussian process for the return, and what is built on it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import cKDTree
+
+from geodesic.distributions import ContextSpace, FloatArray, as_points, as_vector
+from geodesic.errors import InvalidInput
+from geodesic.metrics.graph import Graph
+
+Returns = Callable[[FloatArray], FloatArray]  # contexts (n, d) -> expected returns (n,)
+
+BUFFER = 200  # pairs that a fit looks at, the latest ones
+ITERATIONS = 15  # of the hyperparameters' optimiser: a bound on the time of a fit
+ENOUGH = 10  # pairs, below which hyperparameters stay at their first guess
+LATTICE = 900  # nodes that cover the context space
+
+
+class ReturnModel:
+    """J(c), the return to expect in a context: Gaussian-process regression on the latest (context, return) pairs.
+
+        J(c) = worst + GP(0, s^2 Matern_3/2(|c - c'|)) + noise
+
+    Where nothing was seen, J is the worst return. Contexts are in units of their space, returns in units of the
+    largest gain over the worst, so that one first guess of the hyperparameters serves every problem. Matern 3/2,
+    because returns jump at walls. Returns that are all the worst, repeated contexts and empty buffers are fine.
+    """
+
+    def __init__(self, contexts: ArrayLike, returns: ArrayLike, space: ContextSpace, worst_return: float) -> None:
+        self.space, self.worst = space, float(worst_return)
+        points = np.asarray(contexts, dtype=np.float64).reshape(-1, space.dim)[-BUFFER:]
+        gains = np.asarray(returns, dtype=np.float64)[-BUFFER:] - self.worst
+        if len(points):
+            points, gains = as_points(points, "contexts"), as_vector(gains, "returns", len(points))
+        self.unit = float(np.abs(gains).max(initial=0.0))
+        self._process = _regress(to_unit(points, space), gains / self.unit) if self.unit > 0 else None
+
+    def __call__(self, contexts: FloatArray) -> FloatArray:
+        """Expected returns (n,) in contexts (n, d)."""
+        if self._process is None:
+            return np.full(len(contexts), self.worst)
+        return np.asarray(self.worst + self.unit * self._process.predict(to_unit(contexts, self.space)))
+
+
+def _regress(x: FloatArray, y: FloatArray) -> Any:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+    # A length of at most half a side, so that what was seen in one corner says nothing about the opposite one.
+    kernel = ConstantKernel(0.5, (0.05, 5.0)) * Matern(0.2, (0.03, 0.5), nu=1.5) + WhiteKernel(0.02, (1e-4, 0.5))
+    process = GaussianProcessRegressor(kernel, alpha=1e-8, optimizer=_improve if len(x) >= ENOUGH else None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return process.fit(x, y)
+
+
+def _improve(objective: Any, start: FloatArray, bounds: FloatArray) -> tuple[FloatArray, float]:
+    """scikit-learn's own optimiser, stopped early: from the first guess only, so the same data give the same fit."""
+    from scipy.optimize import minimize
+
+    found = minimize(
+        objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": ITERATIONS, "maxfun": 25}
+    )
+    return found.x, found.fun
+
+
+class ReturnDifference:
+    """d(c, c') = |J(c) - J(c')|, the paper's surrogate for the pi-contextual-distance.
+
+    It is one-dimensional, so contexts of equal return collapse and there is no way between two contexts to follow:
+    it only offers distances, which `Embedding` fits.
+    """
+
+    def __init__(self, returns: Returns) -> None:
+        self.returns = returns
+
+    def pairwise(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        return np.abs(self.returns(x)[:, None] - self.returns(y)[None])
+
+
+class ReturnLift(Graph):
+    """Shortest paths on the graph of J: edges of length sqrt(|dx|^2 + beta^2 dJ^2) between neighbouring contexts.
+
+    Strictly positive, unlike the return difference. A way that loses return and gains it back pays for both, so paths
+    keep to contexts that the agent can solve, without being told which those are. Units: dx in sides of the context
+    space; beta in sides per unit of return. Nodes are a lattice over the space and the given anchors (source and
+    target points), so that those are met exactly; edges join each node with its nearest ones.
+    """
+
+    def __init__(
+        self, returns: Returns, space: ContextSpace, anchors: ArrayLike, beta: float, neighbours: int = 16
+    ) -> None:
+        if not beta >= 0:
+            raise InvalidInput(f"expected beta >= 0, got {beta!r}")
+        grid = lattice(space)
+        nodes = np.unique(np.concatenate([grid, as_points(anchors, "anchors", space.dim)]), axis=0)
+        scaled, levels = to_unit(nodes, space), returns(nodes)
+        # Neighbours on the lattice too: a dense cloud of anchors would otherwise be its own neighbourhood.
+        edges = np.concatenate([_nearest(scaled, scaled, neighbours), _lattice_edges(nodes, grid, space, neighbours)])
+        i, j = edges.T
+        steps = np.linalg.norm(scaled[i] - scaled[j], axis=1)
+        super().__init__(nodes, edges, np.hypot(steps, beta * (levels[i] - levels[j])))
+
+
+def lattice(space: ContextSpace) -> FloatArray:
+    """About 900 contexts in equal steps over the space, its borders included; the support of a discrete one."""
+    if space.support is not None:
+        return space.support
+    ticks = max(2, int(LATTICE ** (1 / space.dim)))
+    axes = [np.linspace(low, high, ticks) for low, high in zip(space.low, space.high)]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, space.dim)
+
+
+def _lattice_edges(nodes: FloatArray, grid: FloatArray, space: ContextSpace, neighbours: int) -> NDArray[np.intp]:
+    """Edges (m, 2) between each node and the lattice nodes nearest to it."""
+    rows = cKDTree(nodes).query(grid)[1]
+    edges = _nearest(to_unit(nodes, space), to_unit(grid, space), neighbours)
+    return np.stack([edges[:, 0], rows[edges[:, 1]]], axis=1)
+
+
+def _nearest(x: FloatArray, y: FloatArray, k: int) -> NDArray[np.intp]:
+    """Pairs (m, 2): each x with its k nearest in y; itself may be among them and counts as none."""
+    count = min(k + 1, len(y))
+    found = cKDTree(y).query(x, count)[1].reshape(len(x), count)
+    return np.stack([np.repeat(np.arange(len(x)), count), found.ravel()], axis=1)
+
+
+def to_unit(x: FloatArray, space: ContextSpace) -> FloatArray:
+    """Contexts in units of their space: 0 ... 1 on each axis."""
+    return np.asarray((x - space.low) / np.where(space.high > space.low, space.high - space.low, 1.0))

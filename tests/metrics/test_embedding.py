@@ -1,0 +1,98 @@
+"""The learned embedding: it recovers distances it can know, and decodes inside the space."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from geodesic.distributions import ContextSpace, Particles
+from geodesic.errors import InvalidInput
+from geodesic.metrics.embedding import Embedding
+from geodesic.transport.geodesic import Geodesic
+
+BOX = ContextSpace([-2.0, 0.0], [10.0, 1.0])
+
+
+def swiss_roll(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Points (n, 3) on a rolled-up sheet, and their coordinates (n, 2) on the sheet, where distances are straight."""
+    turn, height = rng.uniform(2.4, 7.1, n), rng.uniform(0, 10, n)
+    arc = (turn * np.sqrt(1 + turn**2) + np.arcsinh(turn)) / 2
+    return np.stack([turn * np.cos(turn), height, turn * np.sin(turn)], axis=1), np.stack([arc, height], axis=1)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Embedding:
+    contexts = BOX.uniform(60, np.random.default_rng(0)).points
+    return Embedding.fit(contexts, cdist(contexts, contexts), BOX, np.random.default_rng(1), epochs=300)
+
+
+def test_swiss_roll_distances_and_reconstruction() -> None:
+    rng = np.random.default_rng(0)
+    points, sheet = swiss_roll(500, rng)
+    space = ContextSpace(points.min(axis=0), points.max(axis=0))
+    metric = Embedding.fit(points, cdist(sheet, sheet), space, rng, epochs=30)
+    held_out, flat = swiss_roll(300, rng)
+    held_out = space.clip(held_out)
+    pairs = np.triu_indices(300, 1)
+    latent, true = metric.pairwise(held_out, held_out)[pairs], cdist(flat, flat)[pairs]
+    assert np.corrcoef(latent, true)[0, 1] >= 0.95
+    assert np.abs(latent - true).mean() < 0.05 * true.mean()
+    straight = cdist(held_out, held_out)[pairs]
+    assert np.corrcoef(straight, true)[0, 1] < 0.9, "the set must be one where the straight distance misleads"
+    errors = np.abs(metric.decode(metric.encode(held_out)) - held_out) / (space.high - space.low)
+    assert np.sqrt((errors**2).mean()) <= 0.02
+
+
+def test_the_squared_form_fits_the_square_root() -> None:
+    points = np.linspace(0, 1, 40)[:, None] * [12.0, 1.0] + [-2.0, 0.0]
+    distances = cdist(points, points)
+    metric = Embedding.fit(points, distances, BOX, np.random.default_rng(0), epochs=400, squared=True, beta=100.0)
+    latent = metric.pairwise(points, points)
+    error = np.abs(latent**2 - distances).mean() / distances.mean()
+    assert error < 0.4  # sqrt(d) on a line cannot be embedded in the plane without distortion
+    assert error < np.abs(latent - distances).mean() / distances.mean()
+
+
+def test_the_same_generator_gives_the_same_embedding(fitted: Embedding) -> None:
+    contexts = BOX.uniform(60, np.random.default_rng(0)).points
+    again = Embedding.fit(contexts, cdist(contexts, contexts), BOX, np.random.default_rng(1), epochs=300)
+    np.testing.assert_array_equal(again.encode(contexts), fitted.encode(contexts))
+
+
+def test_decoded_contexts_stay_in_their_space(fitted: Embedding) -> None:
+    wild = np.random.default_rng(0).normal(scale=1e3, size=(100, 2))
+    assert BOX.contains(fitted.decode(wild)).all()
+
+
+def test_the_way_is_straight_in_the_latent_space(fitted: Embedding) -> None:
+    x, y = BOX.uniform(5, np.random.default_rng(2)).points, BOX.uniform(5, np.random.default_rng(3)).points
+    points, shares = fitted.interpolate(x, y, 0.25)
+    assert points.shape == (5, 1, 2)
+    np.testing.assert_array_equal(shares, 1.0)
+    middle = fitted.decode(0.75 * fitted.encode(x) + 0.25 * fitted.encode(y))
+    np.testing.assert_allclose(points[:, 0], middle)
+    np.testing.assert_allclose(fitted.plan_cost(x, y), fitted.pairwise(x, y) ** 2)
+
+
+def test_a_geodesic_runs_from_source_to_target(fitted: Embedding) -> None:
+    source = Particles.uniform([-2, 0], [0, 0.2], 20, np.random.default_rng(0))
+    target = Particles.uniform([8, 0.8], [10, 1.0], 20, np.random.default_rng(1))
+    path = Geodesic(source, target, fitted)
+    assert path(0) == source
+    assert path(1) == target
+    assert np.abs(path(0.5).mean() - [4, 0.5]).max() < 1.0
+
+
+def test_equal_returns_everywhere_do_not_break_it() -> None:
+    contexts = BOX.uniform(60, np.random.default_rng(0)).points
+    metric = Embedding.fit(contexts, np.zeros((60, 60)), BOX, np.random.default_rng(0), epochs=300)
+    assert np.isfinite(metric.encode(contexts)).all()
+
+
+def test_wrong_shapes_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(InvalidInput, match="expected contexts of dimension 2, got dimension 3"):
+        Embedding.fit(np.zeros((4, 3)), np.zeros((4, 4)), BOX, rng)
+    with pytest.raises(InvalidInput, match=r"expected distances of shape \(4, 4\), got shape \(3, 4\)"):
+        Embedding.fit(np.zeros((4, 2)), np.zeros((3, 4)), BOX, rng)

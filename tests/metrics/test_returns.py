@@ -1,0 +1,137 @@
+"""The return model and the distances built on it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from geodesic.distributions import ContextSpace
+from geodesic.envs.u_maze import UMaze, nearest_free, path_length
+from geodesic.errors import InvalidInput
+from geodesic.metrics.returns import BUFFER, ReturnDifference, ReturnLift, ReturnModel, lattice
+from geodesic.transport.geodesic import Geodesic, wasserstein
+
+SPACE = ContextSpace([0.0, 0.0], [10.0, 1.0])
+ENV = UMaze()
+
+
+def oracle(goals: np.ndarray) -> np.ndarray:
+    """1 - 0.01 steps along the shortest way around the wall, -1 inside it."""
+    feasible = ENV.is_feasible(goals)
+    ways = path_length(np.zeros_like(goals), nearest_free(goals))
+    return np.where(feasible, 1 - 0.01 * np.ceil(np.where(feasible, ways, 0.0)), -1.0)
+
+
+def test_the_model_recovers_a_smooth_return() -> None:
+    rng = np.random.default_rng(0)
+
+    def truth(c: np.ndarray) -> np.ndarray:
+        return -3 + 2 * np.sin(c[:, 0] / 3) + c[:, 1]
+
+    seen, asked = rng.uniform([0, 0], [10, 1], (150, 2)), rng.uniform([0.5, 0.05], [9.5, 0.95], (300, 2))
+    model = ReturnModel(seen, truth(seen) + 0.02 * rng.standard_normal(150), SPACE, worst_return=-6.0)
+    assert np.abs(model(asked) - truth(asked)).max() < 0.2
+
+
+def test_far_from_what_was_seen_the_model_says_the_worst_return() -> None:
+    seen = np.random.default_rng(0).uniform([0, 0], [0.5, 0.05], (40, 2))
+    model = ReturnModel(seen, np.linspace(-0.5, 1, 40), SPACE, worst_return=-1.0)
+    assert model(np.array([[10.0, 1.0]]))[0] == pytest.approx(-1.0, abs=0.1)  # the correlation over a diagonal is 5 %
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 9, 10, 50])
+def test_constant_returns_at_the_worst(n: int) -> None:
+    model = ReturnModel(np.tile([5.0, 0.5], (n, 1)), np.full(n, -1.0), SPACE, worst_return=-1.0)
+    np.testing.assert_array_equal(model(lattice(SPACE)), -1.0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 10, 50])
+def test_constant_returns_on_one_repeated_context(n: int) -> None:
+    model = ReturnModel(np.tile([5.0, 0.5], (n, 1)), np.full(n, 0.5), SPACE, worst_return=-1.0)
+    values = model(lattice(SPACE))
+    assert np.isfinite(values).all()
+    assert model(np.array([[5.0, 0.5]]))[0] == pytest.approx(0.5, abs=0.15)
+
+
+def test_contradicting_returns_of_one_context_are_averaged() -> None:
+    model = ReturnModel(np.tile([5.0, 0.5], (100, 1)), np.tile([0.0, 1.0], 50), SPACE, worst_return=-1.0)
+    assert model(np.array([[5.0, 0.5]]))[0] == pytest.approx(0.5, abs=0.05)
+
+
+def test_only_the_latest_pairs_count() -> None:
+    rng = np.random.default_rng(0)
+    seen = rng.uniform([0, 0], [10, 1], (BUFFER, 2))
+    long = ReturnModel(np.tile(seen, (3, 1)), np.r_[rng.uniform(-1, 1, 2 * BUFFER), seen[:, 0] / 10], SPACE, -1.0)
+    short = ReturnModel(seen, seen[:, 0] / 10, SPACE, -1.0)
+    np.testing.assert_array_equal(long(seen), short(seen))
+
+
+def test_a_fit_is_repeatable() -> None:
+    rng = np.random.default_rng(0)
+    seen, returns = rng.uniform([0, 0], [10, 1], (120, 2)), rng.uniform(-1, 1, 120)
+    first, second = (ReturnModel(seen, returns, SPACE, -1.0)(seen) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_unequal_numbers_of_contexts_and_returns_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"expected returns of shape \(2,\), got shape \(3,\)"):
+        ReturnModel(np.zeros((2, 2)), np.ones(3), SPACE, -1.0)
+
+
+def test_return_difference_is_the_difference_of_returns() -> None:
+    x, y = np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([[4.0, 1.0]])
+    metric = ReturnDifference(lambda c: 3 * c[:, 0])
+    np.testing.assert_allclose(metric.pairwise(x, y), [[9.0], [6.0]])
+
+
+def test_without_a_return_the_lift_is_the_straight_distance_in_units_of_the_space() -> None:
+    """The graph's ways have 16 directions or more: at most 3 % longer than straight ones."""
+    ends = np.random.default_rng(0).uniform([0, 0], [10, 1], (40, 2))
+    metric = ReturnLift(lambda c: np.zeros(len(c)), SPACE, ends, beta=1.0)
+    straight = np.linalg.norm((ends[:, None] - ends[None]) / [10.0, 1.0], axis=2)
+    got = metric.pairwise(ends, ends)
+    assert (got >= straight - 1e-12).all()
+    assert (got <= 1.05 * straight + 0.02).all()
+
+
+def test_a_monotone_return_adds_its_height() -> None:
+    """Along one axis J rises by 2 over the side: d = sqrt(1 + (beta 2)^2) from end to end."""
+    line = ContextSpace([0.0], [10.0])
+    metric = ReturnLift(lambda c: 0.2 * c[:, 0], line, [[0.0], [10.0]], beta=1.5)
+    assert metric.pairwise(np.array([[0.0]]), np.array([[10.0]]))[0, 0] == pytest.approx(np.sqrt(10))
+
+
+def test_distances_are_strictly_positive_and_symmetric() -> None:
+    anchors = np.random.default_rng(0).uniform([0, 0], [10, 1], (50, 2))
+    d = ReturnLift(lambda c: np.round(c[:, 0]), SPACE, anchors, beta=2.0).pairwise(anchors, anchors)
+    np.testing.assert_allclose(d, d.T)
+    assert (d[~np.eye(50, dtype=bool)] > 0).all()
+    assert (np.diag(d) == 0).all()
+
+
+def test_a_tight_cloud_of_anchors_stays_connected() -> None:
+    anchors = [5.0, 0.5] + 1e-6 * np.random.default_rng(0).standard_normal((100, 2))
+    metric = ReturnLift(lambda c: np.zeros(len(c)), SPACE, anchors, beta=1.0)
+    assert np.isfinite(metric.distances).all()
+
+
+def test_negative_beta_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="expected beta >= 0, got -1"):
+        ReturnLift(lambda c: c[:, 0], SPACE, [[0.0, 0.0]], beta=-1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_the_true_return_the_path_goes_around_the_wall_at_constant_speed(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    source, target = ENV.source(rng), ENV.target(rng)
+    metric = ReturnLift(oracle, ENV.context_space, np.concatenate([source.points, target.points]), beta=2.0)
+    path = Geodesic(source, target, metric)
+    stages = [path(t).merged() for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    for stage in stages[1:4]:
+        assert stage.weights @ ENV.is_feasible(stage.points) >= 0.98
+    hops = [wasserstein(a, b, metric, p=1) for a, b in pairwise(stages)]
+    np.testing.assert_allclose(hops, path.length / 4, rtol=0.05)
+    straight = Geodesic(source, target)(0.5)
+    assert ENV.is_feasible(straight.points).mean() < 0.1
