@@ -8,7 +8,7 @@ from geodesic.distributions import FloatArray, Particles
 from geodesic.errors import InvalidInput, UnknownName
 from geodesic.metrics.base import Discrete, Metric
 from geodesic.transport.geodesic import as_time
-from geodesic.transport.plan import exact_plan, same_dim
+from geodesic.transport.plan import check_ends, exact_plan
 
 METHODS = ("exact", "sinkhorn")
 SWEEPS = 2000
@@ -22,7 +22,7 @@ def barycenter(
     The paper writes the cost d (p = 1). Its minimiser is then a for t < 1/2 and b above: no path. So p = 2, cost d^2.
     "exact" solves one plan; "sinkhorn" is the paper's Algorithm 2 with entropy `reg` as a fraction of the largest cost.
     """
-    same_dim(a, b)
+    check_ends(a, b, metric)
     t = as_time(t)
     if method not in METHODS:
         raise UnknownName("method", method, METHODS)

@@ -10,7 +10,7 @@ from geodesic.distributions import FloatArray, Particles
 from geodesic.errors import InvalidInput
 from geodesic.metrics.base import Discrete, Metric
 from geodesic.metrics.euclidean import Euclidean
-from geodesic.transport.plan import Plan, exact_plan, same_dim, solve, sorted_plan
+from geodesic.transport.plan import Plan, check_ends, exact_plan, solve, sorted_plan
 
 
 def as_time(t: float) -> float:
@@ -21,7 +21,7 @@ def as_time(t: float) -> float:
 
 def wasserstein(a: Particles, b: Particles, metric: Metric | None = None, p: float = 2) -> float:
     """W_p(a, b) = (min_P sum_ij P_ij d(x_i, y_j)^p)^(1/p), exact."""
-    same_dim(a, b)
+    check_ends(a, b, metric)
     if not (isinstance(p, (int, float, np.number)) and 1 <= p < np.inf):
         raise InvalidInput(f"expected p >= 1, got {p!r}")
     metric = Euclidean() if metric is None else metric
@@ -40,7 +40,7 @@ class Geodesic:
     """path(t) for t in [0, 1]: one optimal plan, whose atoms move along the metric's own geodesics."""
 
     def __init__(self, source: Particles, target: Particles, metric: Metric | None = None) -> None:
-        same_dim(source, target)
+        check_ends(source, target, metric)
         self.source, self.target = source, target
         self.metric: Metric = Euclidean() if metric is None else metric
 

@@ -31,7 +31,12 @@ class Plan:
     excess: float = 0.0
 
 
-def same_dim(source: Particles, target: Particles) -> None:
+def check_ends(source: Particles, target: Particles, metric: Metric | None) -> None:
+    for name, ends in (("source", source), ("target", target)):
+        if not isinstance(ends, Particles):
+            raise InvalidInput(f"expected {name} to be Particles, got {type(ends).__name__}")
+    if not (metric is None or isinstance(metric, Metric)):
+        raise InvalidInput(f"expected metric to be a Metric or None, got {metric!r}")
     if source.dim != target.dim:
         raise InvalidInput(f"expected source and target of one dimension, got {source.dim} and {target.dim}")
 

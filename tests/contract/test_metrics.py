@@ -1,0 +1,62 @@
+"""What every metric promises to transport."""
+
+import numpy as np
+import pytest
+
+import geodesic as gd
+from geodesic.metrics import Euclidean, Graph, Matrix, Metric, TabularCMDP, contextual_distance
+
+POINTS = np.random.default_rng(0).uniform(size=(12, 2))
+STATES = np.arange(12)
+CHAIN = TabularCMDP(
+    np.where(STATES > 0, -1.0, 0.0)[:, None], np.maximum(STATES - 1, 0)[:, None], STATES, contexts=POINTS
+)
+METRICS: dict[str, Metric] = {
+    "euclidean": Euclidean(),
+    "scaled": Euclidean([0.5, 2.0]),
+    "knn": Graph.knn(POINTS, 3),
+    "matrix": Matrix(np.linalg.norm(POINTS[:, None] - POINTS, axis=2), POINTS),
+    "contextual": contextual_distance(CHAIN, np.zeros(12, dtype=int), 0.95),
+}
+
+
+@pytest.fixture(params=METRICS)
+def metric(request):
+    return METRICS[request.param]
+
+
+def test_it_is_a_metric(metric):
+    assert isinstance(metric, Metric)
+    d = metric.pairwise(POINTS, POINTS)
+    assert d.shape == (12, 12)
+    np.testing.assert_allclose(np.diagonal(d), 0, atol=1e-12)
+    np.testing.assert_allclose(d, d.T, atol=1e-12)
+    assert (d[:, None, :] <= d[:, :, None] + d[None] + 1e-9).all()
+    assert metric.plan_cost(POINTS, POINTS[:5]).shape == (12, 5)
+
+
+@pytest.mark.parametrize("t", [0.0, 0.3, 1.0])
+def test_interpolation_shares_all_the_mass(metric, t):
+    points, shares = metric.interpolate(POINTS, POINTS[::-1], t)
+    assert points.shape == (*shares.shape, 2)
+    assert (shares >= 0).all()
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    if t in (0, 1):
+        mean = (points * shares[..., None]).sum(axis=1)
+        np.testing.assert_allclose(mean, POINTS[::-1] if t else POINTS, atol=1e-12)
+
+
+def test_length_of_one_atom_is_its_distance(metric):
+    assert metric.length(np.array([2.0]), np.array([1.0])) == pytest.approx(2.0)
+
+
+def test_a_path_has_exact_ends_and_the_length_of_the_transport(metric):
+    rng = np.random.default_rng(1)
+    source, target = (gd.Particles(POINTS, rng.dirichlet(np.ones(12))) for _ in range(2))
+    path = gd.Geodesic(source, target, metric)
+    assert path(0) is source
+    assert path(1) is target
+    p = 2 if isinstance(metric, Euclidean) else 1
+    assert path.length == pytest.approx(gd.wasserstein(source, target, metric, p), abs=1e-9)
+    for a, b in ((0.0, 0.25), (0.25, 0.75), (0.5, 1.0)):
+        assert gd.wasserstein(path(a), path(b), metric, p) == pytest.approx((b - a) * path.length, abs=1e-9)
