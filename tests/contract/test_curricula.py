@@ -1,0 +1,155 @@
+"""What every curriculum promises, whatever its method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import geodesic as gd
+from geodesic.curricula import REGISTRY, Curriculum, build
+
+FAST: dict[str, dict[str, Any]] = {
+    "alp-gmm": {"fit_rate": 30},
+    "goal-gan": {"pretrain_steps": 20, "fit_steps": 5, "noise": 0.05},
+    "spdl": {"steps_per_iteration": 200},
+    "wb-spdl": {"steps_per_iteration": 200},
+    "currot": {"episodes_per_update": 20, "n_particles": 30},
+}
+
+
+def box(d: int) -> gd.Problem:
+    rng = np.random.default_rng(d)
+    space = gd.ContextSpace(np.arange(d) - 1.0, np.arange(d) + 3.0)
+    return gd.Problem(
+        source=gd.Particles.gaussian(space.low + 1.0, 0.4, 60, rng, space.low, space.high),
+        target=gd.Particles.gaussian(space.high - 0.5, 0.1, 60, rng, space.low, space.high),
+        space=space,
+        threshold=5.0,
+    )
+
+
+def grid() -> gd.Problem:
+    cells = np.stack(np.meshgrid(np.arange(6.0), np.arange(5.0)), axis=-1).reshape(-1, 2)
+    near, far = (cells.sum(axis=1) <= 2).astype(float), (cells.sum(axis=1) >= 8).astype(float)
+    return gd.Problem(
+        source=gd.Particles.categorical(near, cells),
+        target=gd.Particles.categorical(far, cells),
+        space=gd.ContextSpace.discrete(cells),
+        threshold=5.0,
+        metric=gd.metrics.Matrix(np.abs(cells[:, None] - cells).sum(axis=2), cells),
+    )
+
+
+PROBLEMS: dict[str, Callable[[], gd.Problem]] = {
+    "1-D": lambda: box(1),
+    "2-D": lambda: box(2),
+    "3-D": lambda: box(3),
+    "discrete": grid,
+}
+
+
+@pytest.fixture(params=PROBLEMS)
+def problem(request: pytest.FixtureRequest) -> gd.Problem:
+    return PROBLEMS[request.param]()
+
+
+@pytest.fixture(params=REGISTRY)
+def curriculum(request: pytest.FixtureRequest, problem: gd.Problem) -> Curriculum:
+    return build(request.param, problem, **FAST.get(request.param, {}))
+
+
+def report(state: gd.State, rng: np.random.Generator, n: int = 15) -> gd.Episodes:
+    """Episodes of an agent that masters most contexts."""
+    contexts = state.distribution.sample(rng, n)
+    returns = np.where(rng.random(n) < 0.8, 10.0, 0.0) + rng.normal(size=n)
+    return gd.Episodes(contexts, np.maximum(returns, 0.0), rng.integers(10, 30, n), np.full(n, state.stage))
+
+
+def trail(curriculum: Curriculum, rounds: int = 14, seed: int = 0) -> list[gd.State]:
+    rng = np.random.default_rng(seed)
+    states = [curriculum.init(rng)]
+    for _ in range(rounds):
+        states.append(curriculum.update(states[-1], report(states[-1], rng), rng))
+    return states
+
+
+def frozen(curriculum: Curriculum, state: gd.State) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
+    return {name: (str(a.dtype), a.shape, a.tobytes()) for name, a in curriculum.save(state).items()}
+
+
+def test_contexts_stay_in_the_space_and_stages_count_distributions(curriculum: Curriculum, problem: gd.Problem) -> None:
+    states = trail(curriculum)
+    for before, after in pairwise(states):
+        assert problem.space.contains(after.distribution.points).all()
+        assert 0.0 <= after.alpha <= 1.0
+        assert after.stage - before.stage == (before.distribution is not after.distribution)
+
+
+def test_the_same_inputs_give_the_same_states(curriculum: Curriculum) -> None:
+    first, second = trail(curriculum), trail(curriculum)
+    assert [frozen(curriculum, state) for state in first] == [frozen(curriculum, state) for state in second]
+
+
+def test_empty_feedback_changes_nothing(curriculum: Curriculum, problem: gd.Problem) -> None:
+    for state in trail(curriculum)[::4]:
+        rng = np.random.default_rng(1)
+        after = curriculum.update(state, gd.Episodes.empty(problem.space.dim), rng)
+        assert frozen(curriculum, after) == frozen(curriculum, state)
+        assert rng.bit_generator.state == np.random.default_rng(1).bit_generator.state
+
+
+def test_update_leaves_its_inputs_alone(curriculum: Curriculum) -> None:
+    state = trail(curriculum)[-1]
+    episodes = report(state, np.random.default_rng(2), n=60)
+    before, columns = frozen(curriculum, state), [column.copy() for column in episodes._columns()]
+    curriculum.update(state, episodes, np.random.default_rng(3))
+    assert frozen(curriculum, state) == before
+    for column, copy in zip(episodes._columns(), columns):
+        np.testing.assert_array_equal(column, copy)
+
+
+def test_a_saved_state_loads_to_the_same_bytes_and_goes_on_alike(curriculum: Curriculum) -> None:
+    for state in trail(curriculum)[::7]:
+        loaded = curriculum.load(curriculum.save(state))
+        assert type(loaded) is type(state)
+        assert frozen(curriculum, loaded) == frozen(curriculum, state)
+        for field in fields(state):
+            assert type(getattr(loaded, field.name)) is type(getattr(state, field.name)), field.name
+        episodes = report(state, np.random.default_rng(4), n=60)
+        ahead = [curriculum.update(s, episodes, np.random.default_rng(5)) for s in (state, loaded)]
+        assert frozen(curriculum, ahead[0]) == frozen(curriculum, ahead[1])
+
+
+def test_episodes_of_earlier_stages_are_no_error(curriculum: Curriculum, problem: gd.Problem) -> None:
+    state = trail(curriculum)[-1]
+    episodes = report(state, np.random.default_rng(6))
+    old = gd.Episodes(episodes.contexts, episodes.returns, episodes.lengths, np.zeros(len(episodes)))
+    after = curriculum.update(state, old, np.random.default_rng(7))
+    assert problem.space.contains(after.distribution.points).all()
+
+
+def test_snapshots_are_arrays(curriculum: Curriculum) -> None:
+    for array in curriculum.snapshot(trail(curriculum)[-1]).values():
+        assert isinstance(array, np.ndarray)
+        assert array.dtype != object
+
+
+@pytest.mark.parametrize("name", ["alp-gmm", "goal-gan", "spdl", "wb-spdl", "currot"])
+def test_adaptive_methods_do_change_their_distribution(name: str, problem: gd.Problem) -> None:
+    assert trail(build(name, problem, **FAST[name]))[-1].stage >= 2
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_build_refuses_options_that_a_method_does_not_have(name: str) -> None:
+    with pytest.raises(gd.GeodesicError, match="expected an option of .* got 'wrong'"):
+        build(name, box(2), wrong=1)
+
+
+def test_every_method_is_built_from_the_problem_alone(problem: gd.Problem) -> None:
+    for name in REGISTRY:
+        assert isinstance(build(name, problem), Curriculum)

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import geodesic as gd
+from geodesic.curricula import GoalGAN, gan
+
+SPACE = gd.ContextSpace([-2.0, 0.0], [2.0, 4.0])
+SOURCE = gd.Particles.gaussian([1.0, 3.0], 0.3, 300, np.random.default_rng(0), SPACE.low, SPACE.high)
+
+
+def probability(contexts: np.ndarray) -> np.ndarray:
+    """Success grows with the second coordinate: intermediate between 1.63 and 2.37, certain in the source."""
+    return np.asarray(1 / (1 + np.exp(-3.0 * (contexts[:, 1] - 2.0))))
+
+
+def intermediate(contexts: np.ndarray) -> float:
+    p = probability(contexts)
+    return float(((p > 0.25) & (p < 0.75)).mean())
+
+
+def test_pretraining_puts_the_goals_on_the_source() -> None:
+    state = GoalGAN(SOURCE, SPACE, 0.0).init(np.random.default_rng(1))
+    np.testing.assert_allclose(state.distribution.mean(), [1.0, 3.0], atol=0.35)
+    assert gd.wasserstein(state.distribution, SOURCE) < 0.6
+
+
+def test_it_concentrates_on_goals_of_intermediate_success() -> None:
+    rng = np.random.default_rng(2)
+    curriculum = GoalGAN(SOURCE, SPACE, 0.5)
+    state = curriculum.init(rng)
+    first, shares = intermediate(state.distribution.points), []
+    for _ in range(80):
+        contexts = state.distribution.sample(rng, 25)
+        returns = (rng.random(25) < probability(contexts)).astype(float)
+        episodes = gd.Episodes(contexts, returns, np.full(25, 50), np.full(25, state.stage))
+        state = curriculum.update(state, episodes, rng)
+        shares.append(intermediate(state.distribution.points))
+    uniform = intermediate(SPACE.uniform(5000, rng).points)
+    assert first < 0.1
+    assert uniform == pytest.approx(0.18, abs=0.02)
+    assert np.mean(shares[-30:]) > 2.2 * uniform
+
+
+def test_reported_success_wins_over_the_threshold() -> None:
+    curriculum = GoalGAN(SOURCE, SPACE, 5.0, pretrain_steps=1)
+    state = curriculum.init(np.random.default_rng(0))
+    episodes = gd.Episodes(np.ones((3, 2)), [9.0, 9.0, 1.0], [1, 1, 1], [0, 0, 0], [0.0, np.nan, np.nan])
+    np.testing.assert_array_equal(curriculum.absorb(state, episodes).successes, [0.0, 1.0, 0.0])
+
+
+def test_success_is_averaged_over_the_nearest_contexts() -> None:
+    curriculum = GoalGAN(SOURCE, SPACE, 5.0, pretrain_steps=1, neighbours=2)
+    state = curriculum.init(np.random.default_rng(0)).replace(
+        contexts=np.array([[0.0, 0.0], [0.0, 0.1], [1.0, 4.0], [1.0, 3.9]]), successes=np.array([1.0, 0.0, 1.0, 1.0])
+    )
+    np.testing.assert_array_equal(curriculum.success(state), [0.5, 0.5, 1.0, 1.0])
+
+
+def test_without_a_goal_of_intermediate_success_the_networks_stay() -> None:
+    rng = np.random.default_rng(3)
+    curriculum = GoalGAN(SOURCE, SPACE, 5.0, pretrain_steps=1)
+    state = curriculum.init(rng)
+    hopeless = gd.Episodes(state.distribution.sample(rng, 30), np.zeros(30), np.full(30, 9), np.zeros(30, dtype=int))
+    after = curriculum.update(state, hopeless, rng)
+    assert (after.stage, after.fresh) == (0, 0)
+    assert after.params is state.params
+    assert after.distribution is state.distribution
+
+
+def test_mastered_goals_lie_apart_and_return_with_probability_p_old() -> None:
+    rng = np.random.default_rng(4)
+    curriculum = GoalGAN(SOURCE, SPACE, 5.0, pretrain_steps=1, p_old=0.3, noise=0.0, neighbours=1)
+    state = curriculum.init(rng).replace(
+        contexts=np.array([[1.0, 1.0], [1.0, 1.001], [-1.0, 1.0]]), successes=np.ones(3), fresh=3
+    )
+    mastered = curriculum.collect(state, curriculum.success(state))
+    np.testing.assert_array_equal(mastered, [[1.0, 1.0], [-1.0, 1.0]])
+    drawn = curriculum.draw(state.params, mastered, rng).points
+    old = (drawn[:, None] == mastered).all(axis=2).any(axis=1)
+    assert old.sum() == 150
+
+
+def test_the_losses_are_those_of_the_paper() -> None:
+    rng = np.random.default_rng(5)
+    params = gan.init(2, rng)
+    goals, noise = (rng.normal(size=(6, 2)).astype(np.float32) for _ in range(2))
+    labels = np.array([1, 0, 1, 0, 0, 1], dtype=np.float32)
+    seen = np.asarray(gan.discriminate(params, goals))
+    made = np.asarray(gan.discriminate(params, np.asarray(gan.generate(params, noise))))
+    expected = np.mean(labels * (seen - 1) ** 2 + (1 - labels) * (seen + 1) ** 2) + np.mean((made + 1) ** 2)
+    loss = gan.discriminator_loss(params["discriminator"], params["generator"], goals, labels, noise)
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    loss = gan.generator_loss(params["generator"], params["discriminator"], noise)
+    assert float(loss) == pytest.approx(np.mean(made**2), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"p_old": 2.0}, "expected p_old in [0, 1], got 2.0"),
+        ({"noise": -0.1}, "expected noise to be non-negative, got -0.1"),
+    ],
+)
+def test_bad_options(options: dict[str, float], message: str) -> None:
+    with pytest.raises(gd.GeodesicError) as caught:
+        GoalGAN(SOURCE, SPACE, 0.0, **options)  # type: ignore[arg-type]
+    assert str(caught.value) == message
