@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import geodesic as gd
+from geodesic.curricula import CURROT
+from geodesic.curricula.currot import CURROTState, assign
+from geodesic.curricula.regression import NadarayaWatson
+from geodesic.curricula.units import unit_length
+
+SPACE = gd.ContextSpace([0.0, 0.0], [10.0, 10.0])
+RNG = np.random.default_rng(0)
+SOURCE = gd.Particles.gaussian([1.5, 1.5], 0.4, 100, RNG, SPACE.low, SPACE.high)
+TARGET = gd.Particles.gaussian([8.0, 6.0], 0.2, 100, RNG, SPACE.low, SPACE.high)
+METHOD = CURROT(SOURCE, TARGET, SPACE, threshold=5.0, episodes_per_update=20, n_particles=50)
+
+
+def walk(value: Callable[[np.ndarray], np.ndarray], rounds: int, method: CURROT = METHOD) -> list[CURROTState]:
+    rng = np.random.default_rng(1)
+    states = [method.init(rng)]
+    for _ in range(rounds):
+        contexts = states[-1].distribution.sample(rng, 20)
+        episodes = gd.Episodes(contexts, value(contexts), np.full(20, 9), np.full(20, states[-1].stage))
+        states.append(method.update(states[-1], episodes, rng))
+    return states
+
+
+def test_a_competent_agent_is_led_to_the_target_itself() -> None:
+    states = walk(lambda c: np.full(len(c), 9.0), 20)
+    last = states[-1]
+    np.testing.assert_array_equal(np.sort(last.particles, axis=0), np.sort(last.goals, axis=0))
+    assert last.alpha == 1.0
+    alphas = [state.alpha for state in states]
+    assert alphas == sorted(alphas)
+    assert last.stage == len(set(alphas)) - 1 < 20  # once there, no new stages
+
+
+def test_no_particle_moves_farther_than_epsilon_when_none_goes_back() -> None:
+    states = walk(lambda c: np.full(len(c), 9.0), 8)
+    moves = [np.linalg.norm((b.particles - a.particles) / unit_length(SPACE), axis=1) for a, b in pairwise(states)]
+    assert max(move.max() for move in moves) == pytest.approx(METHOD.epsilon)
+
+
+def test_an_incompetent_agent_is_waited_for() -> None:
+    states = walk(lambda c: np.full(len(c), 4.9), 6)
+    assert [state.stage for state in states] == [0] * 7
+    assert not states[-1].competent
+
+
+def test_particles_stop_where_the_agent_fails() -> None:
+    """The agent masters the left half only: particles gather at its edge."""
+    last = walk(lambda c: np.where(c[:, 0] < 5.0, 9.0, 0.0), 40)[-1]
+    width = METHOD.epsilon * unit_length(SPACE)[0]
+    assert last.particles[:, 0].max() < 5.0 + 2 * width
+    assert np.median(last.particles[:, 0]) > 5.0 - 4 * width
+    assert 0.2 < last.alpha < 0.8
+
+
+def test_particles_go_back_to_what_was_mastered_when_the_agent_forgets() -> None:
+    rng = np.random.default_rng(2)
+    states = walk(lambda c: np.full(len(c), 9.0), 6)
+    state = states[-1]
+    contexts = np.concatenate([state.distribution.sample(rng, 60), SOURCE.sample(rng, 20)])
+    returns = np.concatenate([np.zeros(60), np.full(20, 9.0)])
+    episodes = gd.Episodes(contexts, returns, np.full(80, 9), np.full(80, state.stage))
+    after = METHOD.update(state, episodes, rng)
+    assert after.event.endswith("particles back")
+    assert after.stage == state.stage + 1
+
+
+def test_advance_moves_up_to_the_edge_of_what_is_mastered() -> None:
+    line = CURROT(
+        gd.Particles([[0.0]]), gd.Particles([[10.0]]), gd.ContextSpace([0.0], [10.0]), threshold=5.0, epsilon=0.4
+    )
+    model = NadarayaWatson(np.array([[0.0], [0.5]]), np.array([10.0, 0.0]), 0.01)  # mastered below 2.5
+    points, goals = np.array([[0.0], [1.0], [3.0]]), np.array([[10.0], [1.2], [10.0]])
+    # eight probes of 0.5 each: the first stops before 2.5, the second reaches its goal, the third cannot move
+    np.testing.assert_allclose(line.advance(points, goals, model), [[2.5 - 0.0], [1.2], [3.0]], atol=1e-9)
+
+
+def test_old_failures_are_forgotten_and_mastered_contexts_cover_the_target() -> None:
+    rng = np.random.default_rng(3)
+    state = METHOD.init(rng)
+    fail = gd.Episodes(SOURCE.sample(rng, 50), np.zeros(50), np.full(50, 9), np.zeros(50, dtype=int))
+    state = METHOD.remember(state, fail)
+    assert (len(state.mastered), (state.recent.returns < 5).sum()) == (0, 50)
+    far, near = SOURCE.sample(rng, 50), state.goals + 0.01
+    for contexts in (far, near):
+        good = gd.Episodes(contexts, np.full(50, 9.0), np.full(50, 9), np.zeros(50, dtype=int))
+        state = METHOD.remember(state, good)
+    assert (state.recent.returns < 5).sum() == 0
+    np.testing.assert_allclose(np.sort(state.mastered.contexts, axis=0), np.sort(near, axis=0))
+
+
+def test_assignment_is_optimal() -> None:
+    rows, columns = np.array([[0.0], [1.0], [2.0]]), np.array([[2.1], [9.0], [0.1], [1.1]])
+    np.testing.assert_array_equal(assign(rows, columns), [2, 3, 0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0.0}, "expected epsilon to be positive, got 0.0"),
+        ({"threshold": np.inf}, "expected a finite threshold, got inf"),
+        ({"n_particles": 0}, "expected n_particles to be a positive integer, got 0"),
+    ],
+)
+def test_bad_options(options: dict[str, float], message: str) -> None:
+    with pytest.raises(gd.GeodesicError) as caught:
+        CURROT(SOURCE, TARGET, SPACE, **{"threshold": 0.0, **options})  # type: ignore[arg-type]
+    assert str(caught.value) == message
