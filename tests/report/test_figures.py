@@ -48,7 +48,7 @@ def test_maze_interpolations_shade_cells_by_their_probability() -> None:
         GRID, GOAL, [0, 0.5], {"linear": [on(1, 0, 0), on(0.5, 0, 0.5)], "geodesic": [on(1, 0, 0)] * 2}
     )
     first, second, third, _ = panels(figure)
-    assert {"α = 0", "α = 0.5", "linear", "geodesic", "probability of the start cell"} <= texts(figure)
+    assert {"α = 0", "α = 0.5", "linear", "geodesic", "probability"} <= texts(figure)
     image, other = first.images[0].get_array(), second.images[0].get_array()
     np.testing.assert_array_equal(image, third.images[0].get_array())
     wall, empty, full, half = image[0, 0], image[2, 2], image[1, 2], other[1, 2]
@@ -133,8 +133,18 @@ def test_single_run_marks_its_stages(tmp_path: Path) -> None:
         "α of the stage",
     ]
     began = next(line for line in target.lines if line.get_label() == "a stage began")
-    assert began.get_xdata().tolist() == [333, 666]
+    assert list(began.get_xdata()) == [333, 666]
     assert alpha.lines[0].get_ydata().tolist() == [0.0, 0.5, 1.0, 1.0]
+
+
+def test_single_run_shades_exploration(tmp_path: Path) -> None:
+    run = load_run(write_run(tmp_path / "run", events=["start", "explore", "mastered"]))
+    _, target, _ = panels(curves.single_run(run))
+    band = target.patches[0]
+    assert (band.get_x(), band.get_x() + band.get_width()) == (333, 666)
+    assert [text.get_text() for text in target.get_legend().get_texts()].count("exploring for the metric") == 1
+    began = next(line for line in target.lines if line.get_label() == "a stage began")
+    assert list(began.get_xdata()) == [666]
 
 
 def test_contexts_at_five_moments(tmp_path: Path) -> None:

@@ -76,9 +76,7 @@ def _rows(
             _scatter(axes, particles, colours[label], plane.target)
             _frame(axes, plane)
         line[-1].yaxis.set_label_position("right")
-        line[-1].set_ylabel(
-            lines(label), color=colours[label], fontweight="bold", rotation=270, va="bottom", labelpad=8
-        )
+        line[-1].set_ylabel(lines(label), fontsize=11, rotation=270, va="bottom", labelpad=8)
     for axes, text in zip(grid[0], titles):
         axes.set_title(text)
     figure.supxlabel(plane.names[0], fontsize=10)

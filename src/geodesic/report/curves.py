@@ -11,10 +11,11 @@ from matplotlib.figure import Figure
 
 from geodesic.experiments.results import RunResult, by_label
 from geodesic.experiments.statistics import Curve, iqm_curve, mean_curve, rolling_mean
-from geodesic.report.style import COLOURS, FAINT, INK, kind, looks, new_figure, step_axis, styled
+from geodesic.report.style import COLOURS, FAINT, INK, kind, legend_width, looks, new_figure, step_axis, styled
 
 _AXIS = {"returns": "return on the target", "successes": "success rate on the target"}
 _WINDOW = 10
+_EXPLORING = "exploring for the metric"
 
 
 @styled
@@ -34,15 +35,15 @@ def iqm_curves(runs: Sequence[RunResult], measure: str = "returns") -> Figure:
 
 
 def _curves(runs: Sequence[RunResult], curves: dict[str, Curve], measure: str, what: str) -> Figure:
-    figure = new_figure(8.4, 4.4)
+    names = {label: f"{label} ({_seeds(group)})" for label, group in by_label(runs).items()}
+    figure = new_figure(6.5 + legend_width(names.values()), 4.4)
     axes = figure.subplots()
-    styles, groups = looks(runs), by_label(runs)
+    styles = looks(runs)
     for label, curve in curves.items():
         look = styles[label]
         axes.fill_between(curve.steps, curve.low, curve.high, color=look.colour, alpha=0.13, linewidth=0)
         marker = "o" if len(curve.steps) == 1 else None
-        name = f"{label} ({_seeds(groups[label])})"
-        axes.plot(curve.steps, curve.middle, color=look.colour, linestyle=look.line, marker=marker, label=name)
+        axes.plot(curve.steps, curve.middle, color=look.colour, linestyle=look.line, marker=marker, label=names[label])
     if measure == "returns":
         _threshold(axes, runs[0].threshold)
     _finish(axes, _AXIS[measure])
@@ -60,9 +61,6 @@ def single_run(run: RunResult) -> Figure:
     _training(training, run, colour)
     _target(target, run, colour)
     _alpha(alpha, run, colour)
-    for axes in (training, target):
-        for step in run.stages.steps[1:]:
-            axes.axvline(step, color=FAINT, linewidth=0.7, zorder=0)
     for axes in (training, target, alpha):
         axes.set_xlim(0, max([run.steps, *run.evaluations.steps[-1:]]))
     step_axis(alpha)
@@ -71,13 +69,31 @@ def single_run(run: RunResult) -> Figure:
     return figure
 
 
+def _stage_lines(axes: Axes, run: RunResult) -> None:
+    """A line where each stage began; a stage that explored for a metric is a band."""
+    ends = [*run.stages.steps[1:], run.steps]
+    for start, end, event in zip(run.stages.steps, ends, run.stages.events):
+        if event == "explore":
+            axes.axvspan(start, end, color=FAINT, alpha=0.25, linewidth=0, zorder=0, label=_EXPLORING)
+        elif start:
+            axes.axvline(start, color=FAINT, linewidth=0.7, zorder=0)
+
+
+def _legend(axes: Axes, **options: float) -> None:
+    """A legend beside the axes, each entry once."""
+    handles, labels = axes.get_legend_handles_labels()
+    entries = dict(zip(labels, handles))
+    axes.legend(entries.values(), entries.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.0), **options)
+
+
 def _training(axes: Axes, run: RunResult, colour: str) -> None:
     steps, returns = run.episodes.steps, run.episodes.returns
     axes.plot(steps, returns, ".", color=FAINT, markersize=2, alpha=0.7, label="episodes", rasterized=True)
     axes.plot(steps, rolling_mean(returns, 20), color=colour, linewidth=1.4, label="rolling mean of 20")
     _threshold(axes, run.threshold)
     _finish(axes, "return in training", steps=False)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), markerscale=4)
+    _stage_lines(axes, run)
+    _legend(axes, markerscale=4)
 
 
 def _target(axes: Axes, run: RunResult, colour: str) -> None:
@@ -89,18 +105,18 @@ def _target(axes: Axes, run: RunResult, colour: str) -> None:
     _stage_markers(axes, run, colour)
     _threshold(axes, run.threshold)
     _finish(axes, "return on the target", steps=False)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    _stage_lines(axes, run)
+    _legend(axes)
 
 
 def _stage_markers(axes: Axes, run: RunResult, colour: str) -> None:
-    """A triangle on the curve where each stage after the first began."""
+    """A triangle on the curve where each stage after the first began, explorations left out."""
     table = run.evaluations
-    if len(run.stages.steps) < 2 or not len(table.steps):
+    began = [step for step, event in zip(run.stages.steps, run.stages.events) if step and event != "explore"]
+    if not began or not len(table.steps):
         return
-    heights = np.interp(run.stages.steps[1:], table.steps, rolling_mean(table.returns, _WINDOW))
-    axes.plot(
-        run.stages.steps[1:], heights, "^", color=colour, markeredgecolor="white", markersize=7, label="a stage began"
-    )
+    heights = np.interp(began, table.steps, rolling_mean(table.returns, _WINDOW))
+    axes.plot(began, heights, "^", color=colour, markeredgecolor="white", markersize=7, label="a stage began")
 
 
 def _alpha(axes: Axes, run: RunResult, colour: str) -> None:

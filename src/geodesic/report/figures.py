@@ -66,10 +66,11 @@ def write_plan_figures(
     alphas: Sequence[float],
     paths: Mapping[str, Sequence[Particles]],
     distances: ArrayLike | None = None,
+    metric: str = "",
 ) -> list[Path]:
     """The curriculum without training: for each path, a distribution per alpha.
 
-    distances (n, n): between the Maze's starts, drawn as a matrix of its own.
+    distances (n, n): between the Maze's starts under the metric of this name, drawn as a matrix of its own.
     """
     out = Path(folder)
     if env != "maze":
@@ -78,7 +79,8 @@ def write_plan_figures(
     world = envs.make("maze")
     written = [save(maze.interpolations(world.grid, world.goal, alphas, paths), out / "plan.png")]
     if distances is not None:
-        written.append(save(maze.distance_matrix(distances, world.start_distance), out / "distances.png"))
+        figure = maze.distance_matrix(distances, world.start_distance, f"{metric} distance".strip())
+        written.append(save(figure, out / "distances.png"))
     return written
 
 

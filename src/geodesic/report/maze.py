@@ -61,7 +61,7 @@ def stages(grid: ArrayLike, goal: ArrayLike, run: RunResult) -> Figure:
 
 
 @styled
-def distance_matrix(matrix: ArrayLike, to_goal: ArrayLike, name: str = "contextual distance") -> Figure:
+def distance_matrix(matrix: ArrayLike, to_goal: ArrayLike, name: str) -> Figure:
     """Distances between start cells as a heat map, cells ordered by their steps to the goal.
 
     matrix (n, n); to_goal (n,). Lines part the cells that are equally far.
@@ -146,5 +146,5 @@ def _draw(axes: Axes, grid: NDArray[np.int64], goal: NDArray[np.int64], shares: 
 def _colour_bar(figure: Figure, axes: NDArray[np.object_], norm: PowerNorm) -> None:
     mappable = ScalarMappable(norm, HEAT)
     bar = figure.colorbar(mappable, ax=axes.ravel().tolist(), shrink=0.85, pad=0.01, fraction=0.04, aspect=25)
-    bar.set_label("probability of the start cell")
+    bar.set_label("probability")
     bar.outline.set_visible(False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -117,10 +117,15 @@ def kind(run: RunResult) -> str:
 
 def shade(colour: str, index: int, count: int) -> tuple[float, float, float]:
     """The colour for a single variant; for several, from a dark shade of it to a light one."""
-    share = 0.0 if count == 1 else 0.9 * index / (count - 1) - 0.45
+    share = 0.0 if count == 1 else 0.75 * index / (count - 1) - 0.4
     towards = 1.0 if share > 0 else 0.0
     red, green, blue = ((1 - abs(share)) * part + abs(share) * towards for part in to_rgb(colour))
     return red, green, blue
+
+
+def legend_width(labels: Iterable[str]) -> float:
+    """Inches that a legend beside the axes takes, so that long labels do not narrow the axes."""
+    return 0.6 + 0.075 * max(map(len, labels), default=0)
 
 
 def lines(label: str) -> str:

@@ -18,7 +18,7 @@ from geodesic.distributions import FloatArray
 from geodesic.experiments.paths import StagePath, path_stages
 from geodesic.experiments.results import RunResult, StageDistribution, by_label
 from geodesic.report.contexts import Plane
-from geodesic.report.style import PATH, WALL, Look, looks, new_figure, short_steps, styled
+from geodesic.report.style import PATH, WALL, Look, legend_width, looks, new_figure, short_steps, styled
 
 _COLUMNS = 6
 _MOST = 12
@@ -61,7 +61,7 @@ def path_summary(runs: Sequence[RunResult], paths: Mapping[str, Sequence[StagePa
 
     paths: label -> the path of each seed.
     """
-    figure = new_figure(10.4, 3.6)
+    figure = new_figure(9.3 + legend_width(paths), 3.6)
     panels = figure.subplots(1, 3)
     styles = looks(runs)
     for label in by_label(runs):
