@@ -76,7 +76,8 @@ class Embedding:
         """Train on contexts (n, d) and the distances (n, n) between them.
 
         An epoch shows as many pairs as there are. A batch is all pairs among 32 contexts: as many pairs as the
-        paper's batches of 512, at a thirtieth of the network evaluations.
+        paper's batches of 512, at a thirtieth of the network evaluations. The learning rate falls from 1e-3 to 0, so
+        that the small batches settle.
         """
         points = as_points(contexts, "contexts", space.dim)
         n = len(points)
@@ -134,7 +135,7 @@ def train(
 ) -> Any:
     """The parameters after `updates` batches, as one compiled loop."""
     net = Autoencoder(contexts.shape[1], latent)
-    adam = optax.adam(RATE)
+    adam = optax.adam(optax.cosine_decay_schedule(RATE, updates))
     key, start = jax.random.split(key)
     params = net.init(start, contexts[:1])
 

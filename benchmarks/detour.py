@@ -1,0 +1,85 @@
+"""Does the path go around the wall? U-Maze, source to target, for each metric, with the true return.
+
+The return is 1 - 0.01 steps along the shortest way to a goal that can be reached, -1 for one inside the wall. Share of
+feasible goals at alpha .25, .5, .75; speed deviation: the largest deviation of a quarter's length, measured by the
+metric itself, from a quarter of the whole.
+
+    python -m benchmarks.detour [--seeds 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import pairwise
+
+import numpy as np
+
+from geodesic.distributions import Particles
+from geodesic.envs.u_maze import UMaze, nearest_free, path_length
+from geodesic.metrics.base import Metric
+from geodesic.metrics.embedding import Embedding
+from geodesic.metrics.euclidean import Euclidean
+from geodesic.metrics.returns import ReturnDifference, ReturnLift, ReturnModel
+from geodesic.transport.geodesic import Geodesic, wasserstein
+
+ENV = UMaze()
+ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
+BETA = 5.0 / 1.5  # as the curriculum sets it for a threshold of 0.5 and a worst return of -1
+
+
+def oracle(goals: np.ndarray) -> np.ndarray:
+    feasible = ENV.is_feasible(goals)
+    ways = path_length(np.zeros_like(goals), nearest_free(goals))
+    return np.where(feasible, 1 - 0.01 * np.ceil(np.where(feasible, ways, 0.0)), -1.0)
+
+
+def metrics(source: Particles, target: Particles, rng: np.random.Generator) -> dict[str, Metric]:
+    """Each metric on the true return, and return-lift on a Gaussian process that saw it at 200 uniform goals."""
+    space = ENV.context_space
+    anchors = np.concatenate([source.points, target.points])
+    contexts = space.uniform(500, rng).points
+    seen = space.uniform(200, rng).points
+    model = ReturnModel(seen, oracle(seen), space, ENV.worst_return)
+
+    def embedded(returns: object, squared: bool = False) -> Embedding:
+        distances = ReturnDifference(returns).pairwise(contexts, contexts)
+        return Embedding.fit(contexts, distances, space, rng, squared=squared)
+
+    return {
+        "l2": Euclidean(),
+        "return-lift": ReturnLift(oracle, space, anchors, BETA),
+        "return-lift (GP)": ReturnLift(model, space, anchors, BETA),
+        "embedding": embedded(oracle),
+        "embedding (GP)": embedded(model),
+        "embedding (GP, squared)": embedded(model, squared=True),
+    }
+
+
+def measure(source: Particles, target: Particles, metric: Metric) -> list[float]:
+    path = Geodesic(source, target, metric)
+    stages = [path(alpha).merged() for alpha in ALPHAS]
+    p = 1 if isinstance(metric, ReturnLift) else 2
+    hops = np.array([wasserstein(a, b, metric, p=p) for a, b in pairwise(stages)])
+    speed = np.abs(hops / (path.length / 4) - 1).max()
+    return [*(float(stage.weights @ ENV.is_feasible(stage.points)) for stage in stages), speed]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    rows: dict[str, list[list[float]]] = {}
+    for seed in range(parser.parse_args().seeds):
+        rng = np.random.default_rng(seed)
+        source, target = ENV.source(rng), ENV.target(rng)
+        for name, metric in metrics(source, target, rng).items():
+            rows.setdefault(name, []).append(measure(source, target, metric))
+    heads = (*(f"alpha {alpha:g}" for alpha in ALPHAS), "speed dev.")
+    print(f"{'feasible %, mean (lowest)':26s}" + "".join(f"{head:>14s}" for head in heads))
+    for name, values in rows.items():
+        table = 100 * np.array(values)
+        cells = [f"{column.mean():.1f} ({column.min():.0f})" for column in table.T[:-1]]
+        print(f"{name:26s}" + "".join(f"{cell:>14s}" for cell in [*cells, f"{table[:, -1].max():.1f} %"]))
+
+
+if __name__ == "__main__":
+    main()
