@@ -57,6 +57,8 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _interval(estimate: Estimate, show: Callable[[float], str]) -> str:
+    if math.isinf(estimate.low):  # an interval from never to never says nothing more
+        return show(estimate.value)
     return f"{show(estimate.value)} [{show(estimate.low)}, {show(estimate.high)}]"
 
 
