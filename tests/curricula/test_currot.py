@@ -91,7 +91,7 @@ def test_old_failures_are_forgotten_and_mastered_contexts_cover_the_target() -> 
     far, near = SOURCE.sample(rng, 50), state.goals + 0.01
     for contexts in (far, near):
         good = gd.Episodes(contexts, np.full(50, 9.0), np.full(50, 9), np.zeros(50, dtype=int))
-        state = METHOD.remember(state, good)
+        state = METHOD.select(METHOD.remember(state, good))
     assert (state.recent.returns < 5).sum() == 0
     np.testing.assert_allclose(np.sort(state.mastered.contexts, axis=0), np.sort(near, axis=0))
 

@@ -93,18 +93,24 @@ class CURROT(Curriculum):
         state = self.remember(state, episodes)
         if state.fresh < self.episodes_per_update:
             return state
-        state = state.replace(fresh=0)
+        state = self.select(state.replace(fresh=0))
         if not state.competent and not self.is_competent(state):
             return state
         return self.move(state.replace(competent=True), rng)
 
     def remember(self, state: CURROTState, episodes: Episodes) -> CURROTState:
-        """Keep the last episodes, and those mastered ones that cover the target best."""
-        mastered = state.mastered.followed_by(episodes[episodes.returns >= self.threshold])
-        if len(mastered) > self.n_particles:
-            mastered = mastered[np.sort(assign(self._scaled(state.goals), self._scaled(mastered.contexts)))]
-        recent = state.recent.followed_by(episodes)[-max(self.n_particles, self.episodes_per_update) :]
-        return state.replace(mastered=mastered, recent=recent, fresh=state.fresh + len(episodes))
+        return state.replace(
+            mastered=state.mastered.followed_by(episodes[episodes.returns >= self.threshold]),
+            recent=state.recent.followed_by(episodes)[-max(self.n_particles, self.episodes_per_update) :],
+            fresh=state.fresh + len(episodes),
+        )
+
+    def select(self, state: CURROTState) -> CURROTState:
+        """Keep the mastered episodes that cover the target best."""
+        if len(state.mastered) <= self.n_particles:
+            return state
+        chosen = assign(self._scaled(state.goals), self._scaled(state.mastered.contexts))
+        return state.replace(mastered=state.mastered[np.sort(chosen)])
 
     def is_competent(self, state: CURROTState) -> bool:
         own = state.recent[-self.episodes_per_update :].of_stage(state.stage).returns
