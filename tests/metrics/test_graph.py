@@ -74,6 +74,13 @@ def test_matrix_without_support_lives_on_the_indices():
     np.testing.assert_array_equal(Matrix([[0, 1], [1, 0]]).support, [[0], [1]])
 
 
+def test_a_support_of_one_point():
+    for metric in (Graph([[3.0]], np.zeros((0, 2), dtype=int)), Matrix([[0.0]], [[3.0]])):
+        np.testing.assert_array_equal(metric.distances, [[0]])
+        points, shares = metric.interpolate(metric.support, metric.support, 0.5)
+        assert (points * shares[..., None]).sum() == 3
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

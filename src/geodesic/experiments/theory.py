@@ -27,6 +27,12 @@ class Finding:
     worst: float
     holds: bool
 
+    def __str__(self) -> str:
+        verdict = "holds" if self.holds else "FAILS"
+        return f"{self.claim:<10} {verdict}  {self.measured}: {self.worst:.3g} over {self.cases} cases"
+
+    __rich__ = __str__
+
 
 def check(rng: np.random.Generator, cmdps: int = 6, states: int = 12) -> list[Finding]:
     """Every claim on random CMDPs, half of them deterministic."""
@@ -77,7 +83,7 @@ def theorem(worlds: list[World]) -> Finding:
     for world in worlds:
         star = values(world.cmdp, world.best)
         for before, after in pairwise(world.stages):
-            gap = after.weights @ (star - values(world.cmdp, stage_policy(world, before)))
+            gap = float(after.weights @ (star - values(world.cmdp, stage_policy(world, before))))
             distance = wasserstein(before, after, world.metric, p=1)
             needed.append(0.0 if gap <= ROUNDING else gap / distance if distance > ROUNDING else float("inf"))
     return Finding("Theorem", "least m: gap <= m W(stages)", len(needed), max(needed), bool(np.isfinite(needed).all()))

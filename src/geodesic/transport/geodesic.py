@@ -37,7 +37,16 @@ def wasserstein(a: Particles, b: Particles, metric: Metric | None = None, p: flo
 
 
 class Geodesic:
-    """path(t) for t in [0, 1]: one optimal plan, whose atoms move along the metric's own geodesics."""
+    """The constant-speed path between two distributions: W(path(a), path(b)) = |a - b| W(source, target).
+
+    One optimal plan is solved, on first use; path(t) moves each of its atoms the share t along the metric's own geodesic,
+    (1 - t) x + t y in Euclidean coordinates, a shortest path on a graph. path(0) and path(1) are the given objects.
+
+    Differs from the paper's Algorithm 2, which solves a barycenter for every alpha: its continuous branch averages the
+    points, so that the support could not move; and projecting the plan on the source's points would miss the target
+    where sizes or weights differ, so all its atoms (at most n + m - 1 when exact) are kept. On a graph or matrix the
+    result lives on the metric's whole support, in order.
+    """
 
     def __init__(self, source: Particles, target: Particles, metric: Metric | None = None) -> None:
         check_ends(source, target, metric)
