@@ -39,7 +39,7 @@ def wasserstein(a: Particles, b: Particles, metric: Metric | None = None, p: flo
 class Geodesic:
     """The constant-speed path between two distributions: W(path(a), path(b)) = |a - b| W(source, target).
 
-    One optimal plan is solved, on first use; path(t) moves each of its atoms the share t along the metric's own geodesic,
+    One optimal plan is solved, on first use; path(t) moves each of its atoms by t along the metric's own geodesic,
     (1 - t) x + t y in Euclidean coordinates, a shortest path on a graph. path(0) and path(1) are the given objects.
 
     Differs from the paper's Algorithm 2, which solves a barycenter for every alpha: its continuous branch averages the
