@@ -166,7 +166,7 @@ def test_several_environments_share_the_buffer():
     sac = SAC(rollout=2, n_envs=3, batch_size=8, buffer_size=20, learning_starts=0)
     state = sac.init(jax.random.key(0), OBS, ACT)
     assert state.buffer.shape == (18, 16)
-    state = sac.learn(state, rollout_of(0, 2, 3), jax.random.key(0))
+    state = sac.store(state, rollout_of(0, 2, 3))
     assert state.steps == 6
     np.testing.assert_array_equal(state.buffer[:6, -2], -np.arange(6))
 
