@@ -94,7 +94,7 @@ class LearnedGradient(Staged):
     def update(self, state: LearnedState, episodes: Episodes, rng: np.random.Generator) -> LearnedState:  # type: ignore[override]
         if state.done or not len(episodes):
             return state
-        state = state.remember(episodes).absorb(episodes, self.window)  # type: ignore[assignment]
+        state = state.remember(episodes).absorb(episodes, self.window)
         if state.phase == "explore":
             return self.move(state, rng) if state.steps >= self.explore_steps else state
         verdict = self.verdict(state)
@@ -103,7 +103,7 @@ class LearnedGradient(Staged):
     def explore(self, state: LearnedState, verdict: str, rng: np.random.Generator) -> LearnedState:
         """Hand out uniform contexts, to see returns where the path may lead."""
         following = state.enter(self.space.uniform(UNIFORM, rng), state.alpha, "explore")
-        return following.replace(phase="explore", verdict=verdict)  # type: ignore[return-value]
+        return following.replace(phase="explore", verdict=verdict)
 
     def move(self, state: LearnedState, rng: np.random.Generator) -> LearnedState:
         """Refit the metric to the latest episodes and go one stage on."""
@@ -114,7 +114,7 @@ class LearnedGradient(Staged):
         moves = state.moves + 1
         alpha = 1.0 if moves == self.stages else moves / self.stages
         picture = {**self.heat(returns), **self.potential(path, rng), "length": np.asarray(path.length)}
-        return state.enter(following, alpha, state.verdict).replace(  # type: ignore[return-value]
+        return state.enter(following, alpha, state.verdict).replace(
             phase="train", moves=moves, verdict="", current=following, picture=picture
         )
 

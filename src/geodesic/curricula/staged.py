@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class StagedState(State):
     recent: FloatArray = field(default_factory=lambda: np.zeros(0))
     steps: int = 0
 
-    def absorb(self, episodes: Episodes, window: int) -> StagedState:
+    def absorb(self, episodes: Episodes, window: int) -> Self:
         """Take note of the episodes that began in this stage; those of earlier stages do not count."""
         own = episodes.of_stage(self.stage)
         if not len(own):
@@ -29,7 +29,7 @@ class StagedState(State):
         recent = np.concatenate([self.recent, own.returns])[-window:]
         return self.replace(recent=recent, steps=self.steps + int(own.lengths.sum()))
 
-    def enter(self, distribution: Particles, alpha: float, event: str) -> StagedState:
+    def enter(self, distribution: Particles, alpha: float, event: str) -> Self:
         """The next stage, with nothing seen of it yet."""
         return self.replace(
             distribution=distribution,
