@@ -94,8 +94,12 @@ def test_importance_weights_are_ratios_of_densities() -> None:
     def density(p: Gaussian) -> Callable[[np.ndarray], np.ndarray]:
         return multivariate_normal(p.mean, p.chol @ p.chol.T).pdf
 
-    expected = (density(moved(x))(contexts) / density(old)(contexts) * values).mean()
+    ratios = density(moved(x))(contexts) / density(old)(contexts)
+    expected = values.mean() + (ratios * (values - values.mean())).mean()
     assert ImportanceWeighted(old, contexts, values)(*unpack(x, 3))[0] == pytest.approx(expected)
+    alike, by_u, by_a = ImportanceWeighted(old, contexts, np.full(30, 0.7))(*unpack(x, 3))
+    assert alike == pytest.approx(0.7)
+    np.testing.assert_allclose(flat_gradient(by_u, by_a, unpack(x, 3)[1]), 0.0, atol=1e-12)
 
 
 def test_fit_raises_deviations_that_are_too_small_and_keeps_the_others() -> None:

@@ -121,7 +121,7 @@ def test_iterations_count_all_steps_and_learn_from_their_own_stage() -> None:
     state = curriculum.update(state, early, rng)
     assert (state.steps, len(state.pending), state.iteration) == (96, 2, 0)
     state = curriculum.update(state, early, rng)
-    assert (state.steps, len(state.pending), state.iteration) == (0, 0, 1)
+    assert (state.steps, len(state.pending), state.iteration) == (92, 0, 1)
 
 
 def test_a_failed_optimisation_keeps_the_distribution_and_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,12 +117,17 @@ class BuresWasserstein:
 
 
 class ImportanceWeighted:
-    """mean_i p(c_i) / old(c_i) v_i: the expected value under the Gaussian p that a step from `old` leads to."""
+    """v + mean_i p(c_i) / old(c_i) (v_i - v): the expected value under the Gaussian p a step from `old` leads to.
+
+    v is the mean of the v_i. Without it the expectation is the same, since the weights' is 1, but two dozen episodes
+    of equal value would already push p about by the noise of their contexts.
+    """
 
     def __init__(self, old: Gaussian, contexts: FloatArray, values: FloatArray) -> None:
         self.points = old.whiten(contexts)
         self.log_old = 0.5 * (self.points**2).sum(axis=0)
-        self.shares = values / len(values)
+        self.mean = float(values.mean())
+        self.shares = (values - self.mean) / len(values)
 
     def __call__(self, u: FloatArray, a: FloatArray) -> Valued:
         inverse = np.linalg.inv(a)
@@ -132,7 +137,7 @@ class ImportanceWeighted:
         total = float(mass.sum())
         weighted = scores * mass
         by_a = inverse.T @ (weighted @ scores.T) - total * np.diag(1.0 / a.diagonal())
-        return total, inverse.T @ weighted.sum(axis=1), by_a
+        return self.mean + total, inverse.T @ weighted.sum(axis=1), by_a
 
 
 class Cubature:

@@ -129,11 +129,11 @@ class SPDL(Curriculum):
     KL(old || target) > kl_threshold, the Cholesky diagonal of p, and with it each standard deviation, stays above
     std_lower_bound (or where it already is, if that is lower).
 
-    Differs from the paper: V is the return itself, as no learner's value function is at hand, and the step is solved
-    by SLSQP with exact gradients in place of conjugate gradients and a line search. A step that the optimiser cannot
-    improve is not taken, counted in `state.failures` and named in the next stage's event. Source and target are taken
-    as Gaussians: their moments where stated, else those of the particles; `state.event` says so. The agent gets
-    `particles` samples, clipped to the space.
+    Differs from the paper: V is the return itself, as no learner's value function is at hand, so the weighted sum has
+    the mean return as its baseline against the noise; and the step is solved by SLSQP with exact gradients in place
+    of conjugate gradients and a line search. A step that fails or is no improvement is not taken, counted in
+    `state.failures` and named in the next stage's event. Source and target are taken as Gaussians: their moments
+    where stated, else those of the particles; `state.event` says so. The agent gets `particles` samples, clipped.
     """
 
     state_type: ClassVar[type[State]] = SPDLState
@@ -198,7 +198,8 @@ class SPDL(Curriculum):
         if state.steps < self.steps_per_iteration or len(state.pending) < 2:
             return state
         step = self.step(state).solve()
-        state = state.replace(pending=Episodes.empty(self.space.dim), steps=0, iteration=state.iteration + 1)
+        surplus = state.steps % self.steps_per_iteration  # counts for the next iteration: reports come in segments
+        state = state.replace(pending=Episodes.empty(self.space.dim), steps=surplus, iteration=state.iteration + 1)
         if step is None:
             return state.replace(failures=state.failures + 1)
         if np.abs(step).max() < 1e-9:
