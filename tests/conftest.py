@@ -1,1 +1,13 @@
-"""Its presence lets every test import the helper modules next to it."""
+"""Before any test imports JAX: programs run in the calling thread, and compiled ones are kept between test runs."""
+
+import os
+import sys
+from pathlib import Path
+
+from geodesic.cli import one_thread_per_process
+
+sys.path.insert(0, str(Path(__file__).parent))  # for the helpers that several test files share
+
+one_thread_per_process()
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "programs"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")

@@ -20,7 +20,7 @@ EXIT_FAILED, EXIT_USAGE = 1, 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 on success, 1 on a failed run, 2 on bad usage with a one-line message."""
     options = parser().parse_args(arguments)
-    _one_thread_per_process()
+    one_thread_per_process()
     try:
         options.command(options, _console())
     except InvalidInput as error:
@@ -95,16 +95,16 @@ def list_all(options: argparse.Namespace, console: Console) -> None:
         "metrics": METRICS,
     }
     for title, rows in tables.items():
-        console.print(f"[bold]{title}[/bold]")
+        console.print(title, style="bold")
         for name, text in rows.items():
-            console.print(f"  {name:<13} {text}", highlight=False)
+            console.print(f"  {name:<13} {text}")
 
 
 def plan_curriculum(options: argparse.Namespace, console: Console) -> None:
     from geodesic.experiments.plan import draw_plan
 
     for line in draw_plan(options.env, _alphas(options.alphas), options.metric, options.out):
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line)
 
 
 def run_one(options: argparse.Namespace, console: Console) -> None:
@@ -146,7 +146,7 @@ def run_one(options: argparse.Namespace, console: Console) -> None:
         highlight=False,
     )
     for path in [folder, *write_run_figures(folder)]:
-        console.print(f"  wrote {path}", highlight=False, soft_wrap=True)
+        console.print(f"  wrote {path}")
 
 
 def compare_all(options: argparse.Namespace, console: Console) -> None:
@@ -158,7 +158,7 @@ def compare_all(options: argparse.Namespace, console: Console) -> None:
     text = _compare(console, options.env, labels, options.seeds, options.steps, out, options)
     if options.record is not None:
         record(options.record, f"compare {options.env}", text)
-        console.print(f"  wrote {options.record}", highlight=False, soft_wrap=True)
+        console.print(f"  wrote {options.record}")
 
 
 def run_demo(options: argparse.Namespace, console: Console) -> None:
@@ -190,12 +190,12 @@ def _compare(
         listener = _Bars(bars, sum(config.steps for config in configs))
         outcome = compare(configs, out, options.workers, options.at_once, listener)
     runs = load_comparison(out)
-    rows = summarise(runs, configs[0].threshold, "gradient")
-    console.print(f"{env}, {configs[0].steps} steps, threshold {configs[0].threshold:g}", highlight=False)
+    rows = summarise(runs, configs[0].solved, "gradient")
+    console.print(f"{env}, {configs[0].steps} steps, solved above {configs[0].solved:g}")
     for line in [*format_table(rows).splitlines(), "", *sparklines(runs)]:
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line)
     for path in [out, *write_comparison_figures(out)]:
-        console.print(f"  wrote {path}", highlight=False, soft_wrap=True)
+        console.print(f"  wrote {path}")
     if outcome.failed:
         raise RunFailed("; ".join(f"{name}: {why}" for name, why in outcome.failed.items()))
     return format_table(rows, markdown=True)
@@ -227,7 +227,7 @@ def theory(options: argparse.Namespace, console: Console) -> None:
     from geodesic.experiments.theory import check
 
     for row in check(np.random.default_rng(0)):
-        console.print(row, highlight=False, soft_wrap=True)
+        console.print(row)
 
 
 def _progress(console: Console) -> Any:
@@ -257,7 +257,7 @@ def _alphas(text: str) -> list[float]:
 def _console() -> Console:
     from rich.console import Console
 
-    return Console()
+    return Console(markup=False)
 
 
 def _complain(error: object, code: int) -> int:
@@ -265,10 +265,17 @@ def _complain(error: object, code: int) -> int:
     return code
 
 
-def _one_thread_per_process() -> None:
-    """These networks are too small to share among threads; runs are what is spread over cores."""
+def one_thread_per_process() -> None:
+    """Before JAX is imported: run programs in the calling thread.
+
+    These networks are too small to share among threads; runs are what is spread over cores. And XLA's thread pool has
+    been seen to lose a wake-up: every thread idle, the program never done. Without hand-overs between threads it cannot.
+    """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen=false {os.environ.get('XLA_FLAGS', '')}"
+    os.environ.setdefault("JAX_CPU_ENABLE_ASYNC_DISPATCH", "false")
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_cpu_multi_thread_eigen" not in flags:
+        os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen=false {flags}".strip()
 
 
 if __name__ == "__main__":

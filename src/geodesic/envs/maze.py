@@ -92,7 +92,7 @@ class Maze(ContextualMDP):
         rng: jax.Array,
         params: jax.Array | None = None,
     ) -> jax.Array:
-        return jnp.float32(-1.0)
+        return jnp.full((), -1.0, jnp.float32)
 
     def terminal(self, state: jax.Array, rng: jax.Array, params: jax.Array | None = None) -> jax.Array:
         return jnp.asarray(state == self.goal_index)
@@ -127,8 +127,8 @@ class Maze(ContextualMDP):
     def contextual(self) -> Matrix:
         """The optimal policy's contextual distance, made strict by the steps between the starts.
 
-        Algorithm 3 with an undiscounted shortest-path policy gives | h(c) - h(c') |, h the steps to the goal: starts that
-        are equally far collapse. A share of the steps between them keeps them apart.
+        Algorithm 3 with an undiscounted shortest-path policy gives |h(c) - h(c')|, h the steps to the goal: starts
+        that are equally far collapse. A share of the steps between them keeps them apart.
         """
         cells = np.arange(len(self.cells))
         at_goal = cells == self.goal_index
@@ -165,7 +165,7 @@ class Maze(ContextualMDP):
         return np.where(reached < 0, np.arange(len(self.cells))[:, None], reached)
 
     def _steps_from(self, start: int) -> IntArray:
-        """Breadth-first steps from a cell to every cell, -1 where there is no way. Moves can be undone, so both ways."""
+        """Breadth-first steps from a cell to every cell, -1 where there is no way. Moves can be undone."""
         steps = np.full(len(self.cells), -1)
         steps[start] = 0
         queue = deque([start])

@@ -70,7 +70,7 @@ def plan_comparison(
         raise InvalidInput(f"expected at least one seed, got {seeds}")
     labels = list(methods) or list(table(env)["compare"])
     configs = [configure(env, label, seed, steps, threshold=threshold) for label in labels for seed in range(seeds)]
-    described = {"env": env, "steps": configs[0].steps, "threshold": configs[0].threshold}
+    described = {"env": env, "steps": configs[0].steps, "threshold": configs[0].threshold, "solved": configs[0].solved}
     note = out / "comparison.json"
     if note.exists():
         earlier = json.loads(note.read_text())

@@ -37,7 +37,8 @@ class RunConfig:
     label: str
     seed: int
     steps: int
-    threshold: float
+    threshold: float  # a stage is mastered above this mean return
+    solved: float  # the target counts as solved above this mean return
     metric: str
     learner: str
     algorithm: str
@@ -97,6 +98,7 @@ def configure(
         seed=seed,
         steps=as_count(values["steps"] if steps is None else steps, "steps"),
         threshold=float(values["threshold"] if threshold is None else threshold),
+        solved=float(values.get("solved", values["threshold"]) if threshold is None else threshold),
         metric=chosen,
         learner=learner,
         algorithm=values["algorithm"],

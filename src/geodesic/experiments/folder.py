@@ -1,7 +1,7 @@
 """A run's folder: what is written while a run goes on, such that a run cut off at any moment can be taken up again.
 
-Rows are appended to the CSV files as they come; a checkpoint notes how long each file was. Taking a run up again cuts the
-files back to that length, so a resumed run leaves the same bytes as an unbroken one.
+Rows are appended to the CSV files as they come; a checkpoint notes how long each file was. Taking a run up again cuts
+the files back to that length, so a resumed run leaves the same bytes as an unbroken one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,10 @@ from geodesic.distributions import Particles
 from geodesic.envs.cmdp import ContextualMDP
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 from geodesic.experiments.config import RunConfig, versions
+from geodesic.experiments.results import EPISODES, EVALUATIONS, STAGES
 from geodesic.training import checkpoint
 
-COLUMNS = {
-    "episodes.csv": ("step", "stage", "return", "length", "success"),
-    "evaluations.csv": ("step", "stage", "alpha", "return", "return_std", "success"),
-    "stages.csv": ("stage", "step", "alpha", "event", "particles", "infeasible", "distance"),
-}
+COLUMNS = {"episodes.csv": EPISODES, "evaluations.csv": EVALUATIONS, "stages.csv": STAGES}
 
 
 class RunFolder:

@@ -28,7 +28,7 @@ def draw_plan(env: str, alphas: Sequence[float], metric: str | None, out: Path |
     paths = {"linear": linear.distribution, f"gradient ({config.metric})": gradient.distribution}
     drawn = {name: [path(alpha) for alpha in alphas] for name, path in paths.items()}
     distances = problem.metric.distances if isinstance(problem.metric, Matrix) else None
-    written = write_plan_figures(out or Path("runs") / env / "plan", env, alphas, drawn, distances)
+    written = write_plan_figures(out or Path("runs") / env / "plan", env, alphas, drawn, distances, config.metric)
     lines = [f"{env}: W(source, target) = {gradient.path.length:.4g} under {config.metric}"]
     for alpha, held in zip(alphas, drawn[f"gradient ({config.metric})"]):
         infeasible = float(held.weights @ ~mdp.is_feasible(held.points))

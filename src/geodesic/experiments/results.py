@@ -27,9 +27,9 @@ from geodesic.errors import GeodesicError, InvalidInput
 IntArray = NDArray[np.int64]
 Columns = dict[str, list[str]]
 
-_EPISODES = ("step", "stage", "return", "length", "success")
-_EVALUATIONS = ("step", "stage", "alpha", "return", "return_std", "success")
-_STAGES = ("stage", "step", "alpha", "event", "particles", "infeasible", "distance")
+EPISODES = ("step", "stage", "return", "length", "success")
+EVALUATIONS = ("step", "stage", "alpha", "return", "return_std", "success")
+STAGES = ("stage", "step", "alpha", "event", "particles", "infeasible", "distance")
 _CURRICULUM = ("points", "weights", "offsets", "stage", "step", "alpha")
 
 
@@ -118,7 +118,7 @@ class RunResult:
     @property
     def threshold(self) -> float:
         """The return that counts as solved; NaN where the run has none."""
-        value = self.config.get("threshold")
+        value = self.config.get("solved", self.config.get("threshold"))
         return float("nan") if value is None else float(value)
 
     @property
@@ -179,7 +179,7 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 def _episodes(path: Path) -> EpisodeTable:
-    columns = _read_csv(path, _EPISODES, more="context_")
+    columns = _read_csv(path, EPISODES, more="context_")
     contexts = [_floats(path, columns, name) for name in columns if name.startswith("context_")]
     return EpisodeTable(
         steps=_integers(path, columns, "step"),
@@ -192,7 +192,7 @@ def _episodes(path: Path) -> EpisodeTable:
 
 
 def _evaluations(path: Path) -> EvaluationTable:
-    columns = _read_csv(path, _EVALUATIONS)
+    columns = _read_csv(path, EVALUATIONS)
     return EvaluationTable(
         steps=_integers(path, columns, "step"),
         stages=_integers(path, columns, "stage"),
@@ -204,7 +204,7 @@ def _evaluations(path: Path) -> EvaluationTable:
 
 
 def _stages(path: Path) -> StageTable:
-    columns = _read_csv(path, _STAGES)
+    columns = _read_csv(path, STAGES)
     return StageTable(
         stages=_integers(path, columns, "stage"),
         steps=_integers(path, columns, "step"),

@@ -16,14 +16,17 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
     """Target return over the steps, a line per method on one scale."""
-    curves = {label: mean_curve(group).middle for label, group in by_label(runs).items()}
+    begun = by_label(run for run in runs if len(run.evaluations.steps))
+    curves = {label: mean_curve(group).middle for label, group in begun.items()}
+    if not curves:
+        return []
     low, high = min(c.min() for c in curves.values()), max(c.max() for c in curves.values())
     indent = max(map(len, curves))
     lines = []
     for label, curve in curves.items():
         places = np.linspace(0, len(curve) - 1, width).round().astype(int)
         heights = (curve[places] - low) / max(high - low, 1e-9) * (len(_BARS) - 1)
-        bars = "".join(_BARS[int(round(height))] for height in heights)
+        bars = "".join(_BARS[round(height)] for height in heights)
         lines.append(f"{label:<{indent}}  {bars}  {curve[-1]:.1f}")
     return [f"target return over {runs[0].steps} steps, from {low:.1f} to {high:.1f}", *lines]
 

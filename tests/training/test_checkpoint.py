@@ -1,0 +1,73 @@
+"""Checkpoints: what goes in comes out, and what is broken is refused in words."""
+
+import numpy as np
+import pytest
+
+from geodesic.errors import CheckpointError, RunFailed
+from geodesic.training import checkpoint
+
+ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b/c": np.array(3), "k": np.array([1, 2], np.uint32)}
+
+
+def test_arrays_and_json_survive(tmp_path):
+    path = tmp_path / "deep" / "one.npz"
+    checkpoint.save(path, ARRAYS, {"step": 5, "nested": {"x": [1.5, None]}})
+    arrays, meta = checkpoint.load(path)
+    assert meta == {"step": 5, "nested": {"x": [1.5, None]}}
+    assert arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(arrays[name], array)
+
+
+def test_the_same_content_gives_the_same_bytes(tmp_path):
+    for name in ("one", "two"):
+        checkpoint.save(tmp_path / name, ARRAYS, {"step": 5})
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_trees_survive_and_other_shapes_are_refused(tmp_path):
+    tree = {"w": [np.ones((2, 3), np.float32), np.zeros(2, np.int32)], "k": np.array([1], np.uint32)}
+    arrays = checkpoint.flatten("t", tree)
+    back = checkpoint.unflatten("t", tree, arrays)
+    np.testing.assert_array_equal(back["w"][0], tree["w"][0])
+    other = {"w": [np.ones((2, 4), np.float32), np.zeros(2, np.int32)], "k": np.array([1], np.uint32)}
+    with pytest.raises(CheckpointError, match=r"expected t\['w'\]\[0\] as float32\(2, 4\), got float32\(2, 3\)"):
+        checkpoint.unflatten("t", other, arrays)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "text", "foreign"])
+def test_damage_is_an_error_of_ours(tmp_path, damage):
+    path = tmp_path / "one.npz"
+    checkpoint.save(path, {"a": np.random.default_rng(0).random(5000)}, {})
+    whole = path.read_bytes()
+    if damage == "foreign":
+        np.savez(path, a=np.zeros(3))
+    else:
+        middle = len(whole) // 2
+        flipped = whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :]
+        path.write_bytes({"cut": whole[:middle], "flipped": flipped, "empty": b"", "text": b"hello"}[damage])
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match="checkpoint"):
+        checkpoint.load(path)
+    assert path.read_bytes() == before
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
+    path = tmp_path / "one.npz"
+    checkpoint.save(path, ARRAYS, {})
+    before = path.read_bytes()
+
+    def fail(file):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(RunFailed, match="No space left on device"):
+        checkpoint.write_atomically(path, fail)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_missing_checkpoint_is_named(tmp_path):
+    with pytest.raises(CheckpointError, match="expected a checkpoint at .*, found none"):
+        checkpoint.load(tmp_path / "nothing.npz")
