@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from geodesic.errors import GeodesicError, InvalidInput, RunFailed
+from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunFailed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     one_thread_per_process()
     try:
         options.command(options, _console())
-    except InvalidInput as error:
+    except (InvalidInput, CheckpointError) as error:
         return _complain(error, EXIT_USAGE)
     except GeodesicError as error:
         return _complain(error, EXIT_FAILED)
@@ -64,12 +64,16 @@ def parser() -> Parser:
     run.add_argument("--seed", type=int, default=0)
     run.add_argument("--steps", type=int, help="environment steps, default the paper's")
     run.add_argument("--out", type=Path, help="run folder, default runs/ENV/METHOD/seed-N")
+    run.add_argument("--save-every", type=float, default=20.0, metavar="SECONDS", help="between two checkpoints")
     run.add_argument("--resume", type=Path, metavar="DIR", help="go on with the run in this folder")
 
     compare = command("compare", compare_all, "methods x seeds, in processes; call it again to go on where it stopped")
     compare.add_argument("env", metavar="ENV")
     compare.add_argument("--methods", default="", help="all, or names with options separated by commas")
-    compare.add_argument("--seeds", type=int, default=3, help="seeds 0 ... N - 1, default %(default)s")
+    compare.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each method, default %(default)s")
+    compare.add_argument(
+        "--first-seed", type=int, default=0, metavar="S", help="seeds S ... S + N - 1, default %(default)s"
+    )
     compare.add_argument("--steps", type=int, help="environment steps of each run, default the paper's")
     compare.add_argument("--threshold", type=float, help="return that counts as solved, default the paper's")
     compare.add_argument("--out", type=Path, help="folder, default runs/ENV/compare")
@@ -109,44 +113,46 @@ def plan_curriculum(options: argparse.Namespace, console: Console) -> None:
 
 def run_one(options: argparse.Namespace, console: Console) -> None:
     from geodesic.experiments import run
-    from geodesic.experiments.config import configure, default_folder
-    from geodesic.experiments.folder import finished, read_config
     from geodesic.report.figures import write_run_figures
 
     run.use_compilation_cache()
+    batch = _resume(options.resume, options.env) if options.resume is not None else _start(options)
+    batch.checkpoint_seconds = options.save_every
+    done = batch.runs[0]
+    config, folder = done.config, done.folder.path
     with _progress(console) as bars:
-        if options.resume is not None:
-            folder, config = options.resume, read_config(options.resume)
-            if options.env is not None and options.env != config.env:
-                raise InvalidInput(f"expected the run's environment {config.env!r}, got {options.env!r}")
-            if finished(folder):
-                raise InvalidInput(f"the run in {folder} is finished; nothing to resume")
-            batch = run.resume([config], [folder])
-        else:
-            if options.env is None:
-                raise InvalidInput("expected an environment: geodesic run ENV (or --resume DIR)")
-            config = configure(
-                options.env,
-                options.method,
-                options.seed,
-                options.steps,
-                options.metric,
-                options.threshold,
-                options.learner,
-            )
-            folder = options.out or default_folder(config)
-            batch = run.start([config], [folder])
         task = bars.add_task(f"{config.env} {config.label}", total=config.steps, note="compiling")
         batch.report = lambda _, now: bars.update(task, completed=now.step, note=_note(now))
         batch.train()
-    done = batch.runs[0]
     console.print(
         f"{config.label} on {config.env}, seed {config.seed}: target return {done.target_return:.2f}, "
         f"stage {done.state.stage}, alpha {done.state.alpha:.2f} after {batch.step} steps",
-        highlight=False,
     )
     for path in [folder, *write_run_figures(folder)]:
         console.print(f"  wrote {path}")
+
+
+def _start(options: argparse.Namespace) -> Any:
+    from geodesic.experiments import run
+    from geodesic.experiments.config import configure, default_folder
+
+    if options.env is None:
+        raise InvalidInput("expected an environment: geodesic run ENV (or --resume DIR)")
+    given = (options.method, options.seed, options.steps, options.metric, options.threshold, options.learner)
+    config = configure(options.env, *given)
+    return run.start([config], [options.out or default_folder(config)])
+
+
+def _resume(folder: Path, env: str | None) -> Any:
+    from geodesic.experiments import run
+    from geodesic.experiments.folder import finished, read_config
+
+    config = read_config(folder)
+    if env not in (None, config.env):
+        raise InvalidInput(f"expected the run's environment {config.env!r}, got {env!r}")
+    if finished(folder):
+        raise InvalidInput(f"the run in {folder} is finished; nothing to resume")
+    return run.resume([config], [folder])
 
 
 def compare_all(options: argparse.Namespace, console: Console) -> None:
@@ -164,7 +170,7 @@ def compare_all(options: argparse.Namespace, console: Console) -> None:
 def run_demo(options: argparse.Namespace, console: Console) -> None:
     plan = argparse.Namespace(env="maze", alphas="0,.25,.5,.75,1", metric=None, out=options.out / "figures")
     plan_curriculum(plan, console)
-    settings = argparse.Namespace(threshold=None, workers=None, at_once=3)
+    settings = argparse.Namespace(first_seed=0, threshold=None, workers=None, at_once=3)
     _compare(console, "maze", ["gradient", "target-only"], 3, None, options.out / "maze", settings)
 
 
@@ -185,7 +191,8 @@ def _compare(
     from geodesic.report.tables import format_table
     from geodesic.report.text import sparklines
 
-    configs = plan_comparison(env, labels, seeds, steps, out, options.threshold)
+    chosen = range(options.first_seed, options.first_seed + seeds)
+    configs = plan_comparison(env, labels, chosen, steps, out, options.threshold)
     with _progress(console) as bars:
         listener = _Bars(bars, sum(config.steps for config in configs))
         outcome = compare(configs, out, options.workers, options.at_once, listener)
@@ -257,7 +264,7 @@ def _alphas(text: str) -> list[float]:
 def _console() -> Console:
     from rich.console import Console
 
-    return Console(markup=False)
+    return Console(markup=False, highlight=False, soft_wrap=True)
 
 
 def _complain(error: object, code: int) -> int:
@@ -269,7 +276,7 @@ def one_thread_per_process() -> None:
     """Before JAX is imported: run programs in the calling thread.
 
     These networks are too small to share among threads; runs are what is spread over cores. And XLA's thread pool has
-    been seen to lose a wake-up: every thread idle, the program never done. Without hand-overs between threads it cannot.
+    been seen to lose a wake-up: every thread idle, the program never done. Nothing is handed to another thread here.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("JAX_CPU_ENABLE_ASYNC_DISPATCH", "false")

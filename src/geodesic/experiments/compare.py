@@ -63,13 +63,13 @@ class Outcome:
 
 
 def plan_comparison(
-    env: str, methods: Sequence[str], seeds: int, steps: int | None, out: Path, threshold: float | None = None
+    env: str, methods: Sequence[str], seeds: Sequence[int], steps: int | None, out: Path, threshold: float | None = None
 ) -> list[RunConfig]:
     """All runs, checked before any work starts; an earlier comparison in `out` must be of the same kind."""
-    if seeds < 1:
-        raise InvalidInput(f"expected at least one seed, got {seeds}")
+    if not seeds:
+        raise InvalidInput("expected at least one seed, got none")
     labels = list(methods) or list(table(env)["compare"])
-    configs = [configure(env, label, seed, steps, threshold=threshold) for label in labels for seed in range(seeds)]
+    configs = [configure(env, label, seed, steps, threshold=threshold) for label in labels for seed in seeds]
     described = {"env": env, "steps": configs[0].steps, "threshold": configs[0].threshold, "solved": configs[0].solved}
     note = out / "comparison.json"
     if note.exists():

@@ -25,12 +25,12 @@ def draw_plan(env: str, alphas: Sequence[float], metric: str | None, out: Path |
     problem = problem_of(config, mdp)
     gradient = Gradient(problem.source, problem.target, metric=problem.metric)
     linear = Linear(problem.source, problem.target)
-    paths = {"linear": linear.distribution, f"gradient ({config.metric})": gradient.distribution}
-    drawn = {name: [path(alpha) for alpha in alphas] for name, path in paths.items()}
+    geodesic = [gradient.distribution(alpha) for alpha in alphas]
+    drawn = {"linear": [linear.distribution(alpha) for alpha in alphas], f"gradient ({config.metric})": geodesic}
     distances = problem.metric.distances if isinstance(problem.metric, Matrix) else None
     written = write_plan_figures(out or Path("runs") / env / "plan", env, alphas, drawn, distances, config.metric)
     lines = [f"{env}: W(source, target) = {gradient.path.length:.4g} under {config.metric}"]
-    for alpha, held in zip(alphas, drawn[f"gradient ({config.metric})"]):
+    for alpha, held in zip(alphas, geodesic):
         infeasible = float(held.weights @ ~mdp.is_feasible(held.points))
         mean = np.array2string(held.mean(), precision=2)
         lines.append(f"  alpha {alpha:<5g} mean context {mean}, infeasible {infeasible:.0%}")

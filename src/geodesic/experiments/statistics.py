@@ -39,7 +39,8 @@ class Estimate:
 class Row:
     """One label of a comparison. Only finished runs count; without one, every estimate is NaN.
 
-    time: median over seeds of the time to threshold, infinite where fewer than half of the seeds reached it.
+    time: median over seeds of the time to threshold, infinite where fewer than half of the seeds reached it; first: the
+    same for the first time above it, lost again or not.
     final: asymptotic target return and success; faster, better: probability that a seed of the reference reaches the
     threshold earlier, or ends higher, than a seed of this label; None in the reference's own row.
     """
@@ -48,6 +49,7 @@ class Row:
     runs: int
     finished: int
     reached: int
+    first: Estimate
     time: Estimate
     final_mean: float
     final_std: float
@@ -79,10 +81,13 @@ def _window_sums(values: FloatArray, window: int) -> FloatArray:
     return np.asarray(np.convolve(values, np.ones(window))[: len(values)])
 
 
-def time_to_threshold(steps: ArrayLike, returns: ArrayLike, threshold: float, window: int = 10) -> float:
+def time_to_threshold(
+    steps: ArrayLike, returns: ArrayLike, threshold: float, window: int = 10, stays: bool = True
+) -> float:
     """First step from which the smoothed target return stays above the threshold; infinite if it never does.
 
-    "Stays" means to the end of the run: a return that is passed by luck and lost again does not count.
+    "Stays" means to the end of the run: a return that is passed by luck and lost again does not count. With
+    stays=False, the first step at which it is above.
     """
     times = np.asarray(steps, dtype=np.float64)
     above = rolling_mean(returns, window) > threshold
@@ -90,6 +95,8 @@ def time_to_threshold(steps: ArrayLike, returns: ArrayLike, threshold: float, wi
         raise InvalidInput(f"expected as many steps as returns, got {len(times)} and {len(above)}")
     below = np.flatnonzero(~above)
     first = int(below[-1]) + 1 if len(below) else 0
+    if not stays and above.any():
+        first = int(above.argmax())
     return float(times[first]) if first < len(times) else math.inf
 
 
@@ -213,8 +220,8 @@ def summarise(runs: Sequence[RunResult], threshold: float, reference: str = "gra
 def _row(
     label: str, group: list[RunResult], reference: list[RunResult], threshold: float, rng: np.random.Generator
 ) -> Row:
-    times, finals, successes = _measures(group, threshold)
-    their_times, their_finals, _ = _measures(reference, threshold)
+    firsts, times, finals, successes = _measures(group, threshold)
+    _, their_times, their_finals, _ = _measures(reference, threshold)
     compared = len(times) > 0 and len(their_times) > 0 and reference is not group
     unknown = Estimate(math.nan, math.nan, math.nan)
     return Row(
@@ -222,6 +229,7 @@ def _row(
         runs=len(group),
         finished=len(times),
         reached=int(np.isfinite(times).sum()),
+        first=estimate(firsts, median, rng) if len(times) else unknown,
         time=estimate(times, median, rng) if len(times) else unknown,
         final_mean=float(finals.mean()) if len(finals) else math.nan,
         final_std=float(deviation(finals)) if len(finals) else math.nan,
@@ -233,10 +241,11 @@ def _row(
     )
 
 
-def _measures(runs: list[RunResult], threshold: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Time to threshold, asymptotic return and success of each finished run."""
+def _measures(runs: list[RunResult], threshold: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """First time above the threshold, time to threshold, asymptotic return and success of each finished run."""
     tables = [run.evaluations for run in runs if run.finished]
     return (
+        np.array([time_to_threshold(table.steps, table.returns, threshold, stays=False) for table in tables]),
         np.array([time_to_threshold(table.steps, table.returns, threshold) for table in tables]),
         np.array([asymptotic(table.returns) for table in tables]),
         np.array([asymptotic(table.successes) for table in tables]),

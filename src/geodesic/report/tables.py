@@ -11,7 +11,8 @@ _HEADER = (
     "method",
     "seeds",
     "reached",
-    "median steps to threshold",
+    "first above (median)",
+    "stays above (median)",
     "final mean ± std",
     "final IQM",
     "success",
@@ -20,6 +21,9 @@ _HEADER = (
 
 def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
     """One line per label; brackets hold 95 % bootstrap intervals.
+
+    reached: seeds whose smoothed target return is above the threshold from some step to the end; first above, stays
+    above: the steps at which it first is, and from which it stays.
 
     P(x faster) and P(x better): the probability that a seed of x beats a seed of this line's method, in time to
     threshold and in final return.
@@ -47,6 +51,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.label,
         seeds,
         f"{row.reached}/{row.finished}",
+        _interval(row.first, _time),
         _interval(row.time, _time),
         f"{_number(row.final_mean)} ± {_number(row.final_std)}",
         _interval(row.final_iqm, _number),
