@@ -45,6 +45,13 @@ def test_time_to_threshold(returns: list[float], time: float) -> None:
     assert gs.time_to_threshold([1, 2, 3, 4], returns, threshold=5, window=1) == time
 
 
+def test_the_first_time_above_may_be_lost_again() -> None:
+    steps, returns = [0, 1, 2, 3], [0.0, 5.0, 0.0, 5.0]
+    assert time_to_threshold(steps, returns, 1.0, window=1) == 3
+    assert time_to_threshold(steps, returns, 1.0, window=1, stays=False) == 1
+    assert time_to_threshold(steps, [0.0] * 4, 1.0, window=1, stays=False) == math.inf
+
+
 def test_time_to_threshold_looks_at_the_smoothed_return() -> None:
     # Means over 2: 0, 4, 8, 4.5, 5.5, 10
     assert gs.time_to_threshold(range(6), [0, 8, 8, 1, 10, 10], threshold=5, window=2) == 4

@@ -7,10 +7,11 @@ from geodesic.experiments.statistics import Estimate, Row
 from geodesic.report.tables import format_table
 
 NAN = Estimate(math.nan, math.nan, math.nan)
+NEVER = Estimate(math.inf, math.inf, math.inf)
 ROWS = [
-    Row("gradient", 10, 10, 10, Estimate(50000, 48000, 52000), Estimate(55000, 50500, 61000), -14.2, 0.3, Estimate(-14.1, -14.4, -13.9), 1.0, None,
-        None, "gradient"),
-    Row("target-only", 10, 9, 0, *[Estimate(math.inf, math.inf, math.inf)] * 2, -100.0, 0.0, Estimate(-100, -100, -100), 0.0,
+    Row("gradient", 10, 10, 10, Estimate(50000, 48000, 52000), Estimate(55000, 50500, 61000), -14.2, 0.3,
+        Estimate(-14.1, -14.4, -13.9), 1.0, None, None, "gradient"),
+    Row("target-only", 10, 9, 0, NEVER, NEVER, -100.0, 0.0, Estimate(-100, -100, -100), 0.0,
         Estimate(1.0, 1.0, 1.0), Estimate(0.75, 0.5, 1.0), "gradient"),
     Row("linear", 10, 0, 0, NAN, NAN, math.nan, math.nan, NAN, math.nan, None, None, "gradient"),
 ]  # fmt: skip
@@ -19,9 +20,10 @@ ROWS = [
 def test_plain_table() -> None:
     lines = format_table(ROWS).splitlines()
     assert [re.split(r"\s{2,}", line) for line in lines if not line.startswith("-")] == [
-        ["method", "seeds", "reached", "first above (median)", "stays above (median)", "final mean ± std", "final IQM", "success",
-         "P(gradient faster)", "P(gradient better)"],
-        ["gradient", "10", "10/10", "50.0k [48.0k, 52.0k]", "55.0k [50.5k, 61.0k]", "-14.2 ± 0.30", "-14.1 [-14.4, -13.9]", "100%", "-", "-"],
+        ["method", "seeds", "reached", "first above (median)", "stays above (median)", "final mean ± std",
+         "final IQM", "success", "P(gradient faster)", "P(gradient better)"],
+        ["gradient", "10", "10/10", "50.0k [48.0k, 52.0k]", "55.0k [50.5k, 61.0k]",
+         "-14.2 ± 0.30", "-14.1 [-14.4, -13.9]", "100%", "-", "-"],
         ["target-only", "9 of 10", "0/9", "never", "never", "-100.0 ± 0.00", "-100.0 [-100.0, -100.0]", "0%",
          "1.00 [1.00, 1.00]", "0.75 [0.50, 1.00]"],
         ["linear", "0 of 10", *["-"] * 8],

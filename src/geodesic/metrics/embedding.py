@@ -86,15 +86,16 @@ class Embedding:
             raise InvalidInput(f"expected distances of shape ({n}, {n}), got shape {target.shape}")
         unit = float(target.max()) or 1.0
         batches = max(1, round(n * (n - 1) / (GROUP * (GROUP - 1))))
-        params = train(
-            jnp.asarray(_to_unit(points, space), jnp.float32),
-            jnp.asarray(target / unit, jnp.float32),
-            jax.random.key(int(rng.integers(2**31))),
-            beta,
-            as_count(epochs, "epochs") * batches,
-            as_count(latent, "latent"),
-            squared,
-        )
+        with jax.default_device(jax.local_devices(backend="cpu")[0]):  # many tiny steps in a row: no work for a GPU
+            params = train(
+                jnp.asarray(_to_unit(points, space), jnp.float32),
+                jnp.asarray(target / unit, jnp.float32),
+                jax.random.key(int(rng.integers(2**31))),
+                beta,
+                as_count(epochs, "epochs") * batches,
+                as_count(latent, "latent"),
+                squared,
+            )
         return cls(jax.device_get(params), space, latent, np.sqrt(unit) if squared else unit)
 
     def encode(self, x: FloatArray) -> FloatArray:

@@ -1,0 +1,77 @@
+"""PointMass with SAC on an accelerator: environment steps per second in all, by the number of runs at once.
+
+Also the whole comparison, every method and three seeds at the paper's length, as one program, with its wall-clock:
+
+    python -m benchmarks.accelerator            # the speeds
+    python -m benchmarks.accelerator --compare  # and the comparison
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from geodesic import curricula
+from geodesic.experiments import run
+from geodesic.experiments.config import configure
+from geodesic.training.compiled import as_draw, stack
+
+RUNS = (1, 32, 512, 1024)
+SEGMENTS = 4
+
+
+def speed(runs: int) -> float:
+    """Environment steps per second of all runs together; the best of three, compilation not counted."""
+    program = run.program_of([configure("point-mass")])
+    draws = stack([as_draw(program.mdp.source(np.random.default_rng(0)), 0)] * runs)
+    state = program.init(np.stack([np.asarray(jax.random.PRNGKey(i)) for i in range(runs)]), draws)
+    for _ in range(2):  # past the random actions
+        state, _ = program.segment(state, draws)
+    best = 0.0
+    for _ in range(3):
+        jax.block_until_ready(state)
+        began = time.perf_counter()
+        for _ in range(SEGMENTS):
+            state, log = program.segment(state, draws)
+            jax.device_get(log)
+        best = max(best, SEGMENTS * runs * program.segment_steps / (time.perf_counter() - began))
+    return best
+
+
+def whole_comparison(seeds: int) -> None:
+    configs = [configure("point-mass", name, 100 + seed) for name in curricula.REGISTRY for seed in range(seeds)]
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        batch = run.start(configs, [Path(folder) / str(i) for i in range(len(configs))])
+        batch.train()
+        seconds = time.perf_counter() - began
+    steps = sum(config.steps for config in configs)
+    hosted = sum(each.curriculum_seconds for each in batch.runs)
+    print(f"comparison: {len(configs)} runs of {configs[0].steps} steps at once: {seconds:.0f} s in all, compilation")
+    print(
+        f"  included; {steps / seconds:,.0f} environment steps/s; the curricula took {hosted:.0f} s of it on the host"
+    )
+    for name in curricula.REGISTRY:
+        returns = [each.target_return for each in batch.runs if each.config.method == name]
+        print(f"  {name:<12} target return {np.mean(returns):6.1f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--compare", action="store_true")
+    parser.add_argument("--runs", default=",".join(map(str, RUNS)))
+    options = parser.parse_args()
+    print(f"device: {jax.devices()[0].device_kind}")
+    for runs in map(int, options.runs.split(",")):
+        print(f"  {runs:5d} runs at once: {speed(runs):12,.0f} environment steps/s in all", flush=True)
+    if options.compare:
+        whole_comparison(3)
+
+
+if __name__ == "__main__":
+    main()
