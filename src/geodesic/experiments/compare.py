@@ -11,10 +11,13 @@ import multiprocessing
 import os
 import queue
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +260,8 @@ def _groups(task: Task) -> list[tuple[list[int], bool]]:
 
 
 def _has_accelerator() -> bool:
-    import jax
-
-    return jax.default_backend() != "cpu"
+    """Asked in a process of its own: one that looks at a GPU takes its memory from the workers."""
+    if not entry_points(group="jax_plugins"):
+        return False
+    ask = [sys.executable, "-c", "import jax; print(jax.default_backend())"]
+    return subprocess.run(ask, capture_output=True, text=True).stdout.strip() not in ("", "cpu")
