@@ -47,9 +47,9 @@ def test_time_to_threshold(returns: list[float], time: float) -> None:
 
 def test_the_first_time_above_may_be_lost_again() -> None:
     steps, returns = [0, 1, 2, 3], [0.0, 5.0, 0.0, 5.0]
-    assert statistics.time_to_threshold(steps, returns, 1.0, window=1) == 3
-    assert statistics.time_to_threshold(steps, returns, 1.0, window=1, stays=False) == 1
-    assert statistics.time_to_threshold(steps, [0.0] * 4, 1.0, window=1, stays=False) == math.inf
+    assert gs.time_to_threshold(steps, returns, 1.0, window=1) == 3
+    assert gs.time_to_threshold(steps, returns, 1.0, window=1, stays=False) == 1
+    assert gs.time_to_threshold(steps, [0.0] * 4, 1.0, window=1, stays=False) == math.inf
 
 
 def test_time_to_threshold_looks_at_the_smoothed_return() -> None:
