@@ -188,7 +188,7 @@ def _compare(
     from geodesic.experiments.results import load_comparison
     from geodesic.experiments.statistics import summarise
     from geodesic.report.figures import write_comparison_figures
-    from geodesic.report.tables import format_table
+    from geodesic.report.tables import format_table, infeasible_table
     from geodesic.report.text import sparklines
 
     chosen = range(options.first_seed, options.first_seed + seeds)
@@ -199,13 +199,14 @@ def _compare(
     runs = load_comparison(out)
     rows = summarise(runs, configs[0].solved, "gradient")
     console.print(f"{env}, {configs[0].steps} steps, solved above {configs[0].solved:g}")
-    for line in [*format_table(rows).splitlines(), "", *sparklines(runs)]:
+    infeasible = infeasible_table(runs).splitlines()
+    for line in [*format_table(rows).splitlines(), "", *infeasible, *[""] * bool(infeasible), *sparklines(runs)]:
         console.print(line)
     for path in [out, *write_comparison_figures(out)]:
         console.print(f"  wrote {path}")
     if outcome.failed:
         raise RunFailed("; ".join(f"{name}: {why}" for name, why in outcome.failed.items()))
-    return format_table(rows, markdown=True)
+    return "\n\n".join(part for part in (format_table(rows, True), infeasible_table(runs, True)) if part)
 
 
 class _Bars:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,13 @@ import jax
 import numpy as np
 
 from geodesic import envs
-from geodesic.curricula import Curriculum, State
+from geodesic.curricula import Curriculum, Episodes, State
 from geodesic.errors import InvalidInput
 from geodesic.experiments.config import RunConfig, curriculum_of, learner_of, target_of
 from geodesic.experiments.folder import RunFolder
 from geodesic.training import checkpoint
 from geodesic.training.compiled import Program, as_draw, episodes_of, stack
+from geodesic.training.ordering import Held
 
 _EVALUATION = 0x6576616C  # sets the keys of evaluations apart from those of training
 
@@ -53,6 +54,10 @@ class Run:
     train_return: float = float("nan")
     target_return: float = float("nan")
     curriculum_seconds: float = 0.0
+    held: Held = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.held = Held.nothing(self.state.distribution.dim)
 
     def progress(self, step: int) -> Progress:
         return Progress(
@@ -113,12 +118,13 @@ class Batch:
             own = jax.tree.map(lambda leaf, i=index: leaf[i], device)
             arrays = checkpoint.flatten("device", own)
             arrays.update({f"curriculum/{k}": v for k, v in run.curriculum.save(run.state).items()})
+            arrays.update(_held_arrays(run.held))
             seen = {"train_return": run.train_return, "target_return": run.target_return}
             run.folder.save(arrays, {"segment": self.segment, **seen})
 
     def _segment(self) -> None:
         self.device, log = self.program.segment(self.device, self.draws)
-        log = jax.device_get(log)
+        log, lengths = jax.device_get((log, self.device.lanes.length))
         before = self.step
         self.segment += 1
         for index, run in enumerate(self.runs):
@@ -126,6 +132,7 @@ class Batch:
             if len(episodes):
                 run.train_return = float(episodes.returns[-20:].mean())
             run.folder.episodes(episodes, before + when)
+            episodes, run.held = run.held.release(episodes, *self._beginnings(before + when, episodes, lengths[index]))
             stage = run.state.stage
             began = time.perf_counter()
             rng = np.random.default_rng([run.config.seed, self.segment])
@@ -135,6 +142,11 @@ class Batch:
                 run.folder.stage(self.step, run.state, run.curriculum)
                 self._renew(index, run)
             self.report(index, run.progress(self.step))
+
+    def _beginnings(self, ended: Any, episodes: Episodes, under_way: Any) -> tuple[Any, int]:
+        """When these episodes began, and when the earliest of those under way (by their lengths) did, in time steps."""
+        n_envs = self.program.learner.n_envs
+        return (ended - 1) // n_envs + 1 - episodes.lengths, self.step // n_envs - int(under_way.max())
 
     def _renew(self, index: int, run: Run) -> None:
         draw = as_draw(run.state.distribution, run.state.stage)
@@ -210,6 +222,7 @@ def resume(configs: list[RunConfig], folders: list[Path], report: Report = _sile
             {k.removeprefix("curriculum/"): v for k, v in arrays.items() if k.startswith("curriculum/")}
         )
         runs.append(Run(config, folder, curriculum, state, meta["train_return"], meta["target_return"]))
+        runs[-1].held = _held(arrays)
         like = jax.eval_shape(program.init, keys, stack([as_draw(state.distribution, state.stage)]))
         own.append(checkpoint.unflatten("device", jax.tree.map(_without_runs, like), arrays))
         segments.add(int(meta["segment"]))
@@ -235,6 +248,15 @@ def _program(env: str, learner: Any, segment: int, eval_episodes: int, eval_poli
 
 def _folder(path: Path, config: RunConfig, program: Program) -> RunFolder:
     return RunFolder(path, config, program.mdp, target_of(program.mdp))
+
+
+def _held_arrays(held: Held) -> checkpoint.Arrays:
+    columns = {f"held/{item.name}": getattr(held.episodes, item.name) for item in fields(Episodes)}
+    return {**columns, "held/began": held.began}
+
+
+def _held(arrays: checkpoint.Arrays) -> Held:
+    return Held(Episodes(*(arrays[f"held/{item.name}"] for item in fields(Episodes))), arrays["held/began"])
 
 
 def _without_runs(leaf: Any) -> Any:

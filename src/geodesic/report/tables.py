@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from geodesic.experiments.results import RunResult, by_label
 from geodesic.experiments.statistics import Estimate, Row
 
 _HEADER = (
@@ -28,7 +29,10 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
     P(x faster) and P(x better): the probability that a seed of x beats a seed of this line's method, in time to
     threshold and in final return.
     """
-    lines = [_header(rows), *(_cells(row) for row in rows)]
+    return _lay_out([_header(rows), *(_cells(row) for row in rows)], markdown)
+
+
+def _lay_out(lines: Sequence[tuple[str, ...]], markdown: bool) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     padded = [[_pad(cell, width, left=not k) for k, (cell, width) in enumerate(zip(line, widths))] for line in lines]
     if markdown:
@@ -36,6 +40,31 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
         return "\n".join(f"| {' | '.join(line)} |" for line in [padded[0], rule, *padded[1:]])
     rule = ["-" * width for width in widths]
     return "\n".join("  ".join(line).rstrip() for line in [padded[0], rule, *padded[1:]])
+
+
+def infeasible_table(runs: Sequence[RunResult], markdown: bool = False) -> str:
+    """Share of infeasible goals by how far the curriculum is, mean over seeds; nothing where no goal is infeasible.
+
+    Stages that explore the whole space are left out: they are the same for every method.
+    """
+    shares = {label: _by_alpha(group) for label, group in by_label(runs).items()}
+    shares = {label: line for label, line in shares.items() if len(line) > 1}
+    if not any(share > 0 for line in shares.values() for share in line.values()):
+        return ""
+    alphas = sorted({alpha for line in shares.values() for alpha in line})
+    rows = [
+        (label, *(f"{line[alpha]:.0%}" if alpha in line else "" for alpha in alphas)) for label, line in shares.items()
+    ]
+    return _lay_out([("infeasible goals at alpha", *(f"{alpha:g}" for alpha in alphas)), *rows], markdown)
+
+
+def _by_alpha(group: Sequence[RunResult]) -> dict[float, float]:
+    seen: dict[float, list[float]] = {}
+    for run in group:
+        for alpha, event, share in zip(run.stages.alphas, run.stages.events, run.stages.infeasible):
+            if event != "explore":
+                seen.setdefault(round(float(alpha), 3), []).append(float(share))
+    return {alpha: sum(values) / len(values) for alpha, values in seen.items()}
 
 
 def _header(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -187,7 +187,7 @@ def stack(trees: list[Any]) -> Any:
 
 
 def episodes_of(log: Log, run: int) -> tuple[Episodes, NDArray[np.int64]]:
-    """The episodes of one run that ended in a segment, oldest first, and the step of the segment at which each did."""
+    """The episodes of one run that ended in a segment, and the environment step of the segment at which each did."""
     ended = np.asarray(log.ended[run]).reshape(-1)
     when = np.flatnonzero(ended)
     columns = [np.asarray(column[run]).reshape(len(ended), *column.shape[4:])[when] for column in log[1:]]

@@ -1,0 +1,19 @@
+"""All benchmarks, one after another, each in a process of its own: `make bench`."""
+
+import subprocess
+import sys
+
+COMMANDS = (
+    ("transport",),
+    ("ppo", "maze"),
+    ("ppo", "u-maze"),
+    ("sac",),
+    ("curricula",),
+    ("embedding",),
+    ("detour",),
+    ("accelerator", "--runs", "1,8"),
+)
+
+for name, *arguments in COMMANDS:
+    print(f"== python -m benchmarks.{' '.join([name, *arguments])}", flush=True)
+    subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *arguments], check=True)

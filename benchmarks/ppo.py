@@ -1,0 +1,122 @@
+"""Environment steps per second of PPO: ours beside Stable-Baselines3's, on one CPU core.
+
+    python -m benchmarks.ppo maze      # 1, 8 and 64 runs at once, and the curriculum's share of a run's wall-clock
+    python -m benchmarks.ppo u-maze    # 16 environments, 1 run
+
+Same environment (the peer through its Gymnasium face), the paper's settings, in turns within one process, so that both
+meet the same machine. Compilation is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+CORE = min(os.sched_getaffinity(0))
+os.sched_setaffinity(0, {CORE})  # before the libraries count the cores
+
+from geodesic.cli import one_thread_per_process  # noqa: E402
+
+one_thread_per_process()
+
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+import stable_baselines3  # noqa: E402
+import torch  # noqa: E402
+from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
+
+from geodesic import envs  # noqa: E402
+from geodesic.experiments import run  # noqa: E402
+from geodesic.experiments.config import configure  # noqa: E402
+from geodesic.training.compiled import as_draw, stack  # noqa: E402
+
+RUNS = {"maze": (1, 8, 64), "u-maze": (1,)}
+ROUNDS = 3
+
+
+def ours(env: str, runs: int) -> Callable[[], int]:
+    """One segment of all runs; gives its environment steps."""
+    program = run.program_of([configure(env)])
+    draws = stack([as_draw(program.mdp.source(np.random.default_rng(0)), 0)] * runs)
+    state = [program.init(np.stack([np.asarray(jax.random.PRNGKey(i)) for i in range(runs)]), draws)]
+
+    def segment() -> int:
+        state[0], log = program.segment(state[0], draws)
+        jax.device_get(log)
+        return runs * program.segment_steps
+
+    segment()
+    return segment
+
+
+def theirs(env: str) -> Callable[[], int]:
+    """One rollout and its updates; gives its environment steps."""
+    config = configure(env)
+    given = config.learner_options
+    source = envs.make(env).source(np.random.default_rng(0))
+
+    def make() -> object:
+        face = envs.face(env)
+        face.set_distribution(source)
+        return face
+
+    names = {"gamma": "gamma", "learning_rate": "learning_rate", "batch_size": "batch_size", "entropy_coef": "ent_coef"}
+    names |= {"rollout": "n_steps", "epochs": "n_epochs", "gae_lambda": "gae_lambda", "clip": "clip_range"}
+    net = {"net_arch": list(given.get("net", (64, 64))), "activation_fn": torch.nn.Tanh}
+    options = {name: given[key] for key, name in names.items() if key in given}
+    vector = DummyVecEnv([make] * given["n_envs"])
+    model = stable_baselines3.PPO("MlpPolicy", vector, policy_kwargs=net, seed=0, device="cpu", **options)
+    size = given["rollout"] * given["n_envs"]
+    model.learn(size)
+
+    def learn() -> int:
+        model.learn(size, reset_num_timesteps=False)
+        return size
+
+    return learn
+
+
+def rate(work: Callable[[], int], seconds: float) -> float:
+    began, steps = time.perf_counter(), 0
+    while time.perf_counter() - began < seconds:
+        steps += work()
+    return steps / (time.perf_counter() - began)
+
+
+def curriculum_share(env: str) -> float:
+    """The curriculum's part of the wall-clock of a whole run; POT is imported before it starts."""
+    import ot  # noqa: F401
+
+    with tempfile.TemporaryDirectory() as folder:
+        batch = run.start([configure(env)], [Path(folder) / "run"])
+        began = time.perf_counter()
+        batch.train()
+        return batch.runs[0].curriculum_seconds / (time.perf_counter() - began)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("env", choices=RUNS)
+    env = parser.parse_args().env
+    torch.set_num_threads(1)
+    work = {"Stable-Baselines3": theirs(env)}
+    work |= {f"geodesic, {runs} run{'s' * (runs > 1)}": ours(env, runs) for runs in RUNS[env]}
+    rates: dict[str, list[float]] = {name: [] for name in work}
+    for _ in range(ROUNDS):
+        for name, job in work.items():
+            rates[name].append(rate(job, 4.0))
+    base = statistics.median(rates["Stable-Baselines3"])
+    print(f"{env}, PPO, one core, median of {ROUNDS} rounds in turns")
+    for name, seen in rates.items():
+        middle = statistics.median(seen)
+        print(f"  {name:<20} {middle:10,.0f} environment steps/s in all  {middle / base:6.1f} x")
+    print(f"  the curriculum's share of a run's wall-clock: {curriculum_share(env):.2%}")
+
+
+if __name__ == "__main__":
+    main()
