@@ -168,10 +168,14 @@ def compare_all(options: argparse.Namespace, console: Console) -> None:
 
 
 def run_demo(options: argparse.Namespace, console: Console) -> None:
+    from geodesic.report.figures import write_run_figures
+
     plan = argparse.Namespace(env="maze", alphas="0,.25,.5,.75,1", metric=None, out=options.out / "figures")
     plan_curriculum(plan, console)
     settings = argparse.Namespace(first_seed=0, threshold=None, workers=None, at_once=3)
     _compare(console, "maze", ["gradient", "target-only"], 3, None, options.out / "maze", settings)
+    for path in write_run_figures(options.out / "maze" / "runs" / "gradient" / "seed-0"):
+        console.print(f"  wrote {path}")
 
 
 def _compare(

@@ -16,6 +16,7 @@ from geodesic.errors import CheckpointError, InvalidInput, UnknownName
 from geodesic.experiments import run
 from geodesic.experiments.config import configure, curriculum_of, parse_method, table
 from geodesic.experiments.results import load_run
+from geodesic.training import checkpoint as checkpoints
 
 LASTING = ("evaluations.csv", "stages.csv", "episodes.csv", "curriculum.npz")
 GEODESIC = [sys.executable, "-m", "geodesic.cli"]
@@ -134,6 +135,11 @@ def test_damage_is_refused_and_nothing_is_lost(tmp_path):
     checkpoint.write_bytes(whole)
     with pytest.raises(CheckpointError, match="belongs to another run"):
         run.resume([quick(seed=3)], [tmp_path])
+    older = {name: array for name, array in checkpoints.load(checkpoint)[0].items() if not name.startswith("held/")}
+    checkpoints.save(checkpoint, older, checkpoints.load(checkpoint)[1])
+    with pytest.raises(CheckpointError, match="is of another version: it has no 'held/contexts'"):
+        run.resume([quick()], [tmp_path])
+    checkpoint.write_bytes(whole)
     (tmp_path / "episodes.csv").write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"episodes.csv is shorter than its checkpoint says"):
         run.resume([quick()], [tmp_path])

@@ -14,7 +14,7 @@ import numpy as np
 
 from geodesic import envs
 from geodesic.curricula import Curriculum, Episodes, State
-from geodesic.errors import InvalidInput
+from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.experiments.config import RunConfig, curriculum_of, learner_of, target_of
 from geodesic.experiments.folder import RunFolder
 from geodesic.training import checkpoint
@@ -213,22 +213,33 @@ def resume(configs: list[RunConfig], folders: list[Path], report: Report = _sile
     """Runs taken up from their last checkpoints, which must be of one step."""
     program = program_of(configs)
     runs, own, segments = [], [], set()
-    keys = np.zeros((1, 2), np.uint32)
     for config, path in zip(configs, folders):
-        curriculum = curriculum_of(config, program.mdp)
         folder = _folder(path, config, program)
         arrays, meta = folder.load()
-        state = curriculum.load(
-            {k.removeprefix("curriculum/"): v for k, v in arrays.items() if k.startswith("curriculum/")}
-        )
-        runs.append(Run(config, folder, curriculum, state, meta["train_return"], meta["target_return"]))
-        runs[-1].held = _held(arrays)
-        like = jax.eval_shape(program.init, keys, stack([as_draw(state.distribution, state.stage)]))
-        own.append(checkpoint.unflatten("device", jax.tree.map(_without_runs, like), arrays))
-        segments.add(int(meta["segment"]))
+        try:
+            runs.append(_resumed(folder, curriculum_of(config, program.mdp), arrays, meta))
+            own.append(_device_state(program, runs[-1].state, arrays))
+            segments.add(int(meta["segment"]))
+        except KeyError as error:
+            raise CheckpointError(f"{folder.checkpoint_path} is of another version: it has no {error}") from error
     if len(segments) > 1:
         raise InvalidInput(f"expected runs at one step to go on together, got segments {sorted(segments)}")
     return Batch(runs, program, device=stack(own), segment=segments.pop(), report=report)
+
+
+def _resumed(folder: RunFolder, curriculum: Curriculum, arrays: checkpoint.Arrays, meta: dict[str, Any]) -> Run:
+    own = {key.removeprefix("curriculum/"): value for key, value in arrays.items() if key.startswith("curriculum/")}
+    state = curriculum.load(own)
+    run = Run(folder.config, folder, curriculum, state, meta["train_return"], meta["target_return"])
+    run.held = _held(arrays)
+    return run
+
+
+def _device_state(program: Program, state: State, arrays: checkpoint.Arrays) -> Any:
+    """One run's arrays in the program, checked against the shapes that the program has."""
+    keys = np.zeros((1, 2), np.uint32)
+    like = jax.eval_shape(program.init, keys, stack([as_draw(state.distribution, state.stage)]))
+    return checkpoint.unflatten("device", jax.tree.map(_without_runs, like), arrays)
 
 
 def program_of(configs: list[RunConfig]) -> Program:
