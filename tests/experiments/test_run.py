@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -147,6 +148,18 @@ def test_damage_is_refused_and_nothing_is_lost(tmp_path):
     assert contents(tmp_path) == before
     assert batch.step == 0
     run.resume([quick()], [tmp_path])
+
+
+def test_the_trained_agent_can_be_taken_out(tmp_path):
+    run.start([quick(steps=12_000)], [tmp_path]).train()
+    policy = run.load_policy(tmp_path)
+    env = gym.make("geodesic/Maze-v0").unwrapped
+    lengths = []
+    for cell in env.mdp.starts[env.mdp.start_distance == 1]:
+        obs, _ = env.reset(seed=0, options={"context": cell})
+        _, _, terminated, _, _ = env.step(policy(obs))
+        lengths.append(terminated)
+    assert lengths == [True, True]  # one step from the goal, it goes there
 
 
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path):

@@ -11,12 +11,13 @@ from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import NDArray
 
 from geodesic import envs
 from geodesic.curricula import Curriculum, Episodes, State
 from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.experiments.config import RunConfig, curriculum_of, learner_of, target_of
-from geodesic.experiments.folder import RunFolder
+from geodesic.experiments.folder import RunFolder, read_config
 from geodesic.training import checkpoint
 from geodesic.training.compiled import Program, as_draw, episodes_of, stack
 from geodesic.training.ordering import Held
@@ -218,7 +219,7 @@ def resume(configs: list[RunConfig], folders: list[Path], report: Report = _sile
         arrays, meta = folder.load()
         try:
             runs.append(_resumed(folder, curriculum_of(config, program.mdp), arrays, meta))
-            own.append(_device_state(program, runs[-1].state, arrays))
+            own.append(_device_state(program, arrays))
             segments.add(int(meta["segment"]))
         except KeyError as error:
             raise CheckpointError(f"{folder.checkpoint_path} is of another version: it has no {error}") from error
@@ -235,11 +236,21 @@ def _resumed(folder: RunFolder, curriculum: Curriculum, arrays: checkpoint.Array
     return run
 
 
-def _device_state(program: Program, state: State, arrays: checkpoint.Arrays) -> Any:
+def _device_state(program: Program, arrays: checkpoint.Arrays) -> Any:
     """One run's arrays in the program, checked against the shapes that the program has."""
-    keys = np.zeros((1, 2), np.uint32)
-    like = jax.eval_shape(program.init, keys, stack([as_draw(state.distribution, state.stage)]))
+    draws = stack([as_draw(target_of(program.mdp), 0)])
+    like = jax.eval_shape(program.init, np.zeros((1, 2), np.uint32), draws)
     return checkpoint.unflatten("device", jax.tree.map(_without_runs, like), arrays)
+
+
+def load_policy(folder: Path) -> Callable[[NDArray[np.float32]], NDArray[Any]]:
+    """The trained agent of a run folder: observation -> deterministic action, as its Gymnasium environment has them."""
+    config = read_config(folder)
+    program = program_of([config])
+    arrays, _ = checkpoint.load(folder / "checkpoint" / "latest.npz")
+    learner = _device_state(program, arrays).learner
+    act = jax.jit(lambda obs: program.legal(program.learner.policy(learner, obs[None]))[0])
+    return lambda obs: np.asarray(act(obs))
 
 
 def program_of(configs: list[RunConfig]) -> Program:

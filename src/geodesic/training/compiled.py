@@ -100,7 +100,7 @@ class Program:
 
         def step(lanes: Lane, keys: tuple[Key, Key]) -> tuple[Lane, tuple[Transitions, Log]]:
             action, stored = self.learner.explore(state.learner, lanes.obs, keys[0])
-            return jax.vmap(partial(self._interact, draw))(lanes, self._legal(action), stored, keys[1])
+            return jax.vmap(partial(self._interact, draw))(lanes, self.legal(action), stored, keys[1])
 
         lanes, (seen, log) = jax.lax.scan(step, state.lanes, keys, unroll=rollout <= SHORT)
         return RunState(self.learner.learn(state.learner, seen, learn), lanes, key), log
@@ -130,7 +130,8 @@ class Program:
         obs = self.mdp.observation(env, look, context)
         return Lane(env, obs, context, draw.stage, jnp.float32(0), jnp.int32(0))
 
-    def _legal(self, action: jax.Array) -> jax.Array:
+    def legal(self, action: jax.Array) -> jax.Array:
+        """The action within the bounds of the environment's action space."""
         space = self.mdp.action_space
         return jnp.asarray(jnp.clip(action, space.low, space.high)) if isinstance(space, gym.spaces.Box) else action
 
@@ -147,9 +148,9 @@ class Program:
             lanes, ended, success, key = carry
             key, now, act = jax.random.split(key, 3)
             if self.eval_policy == "stochastic":
-                action = self._legal(self.learner.explore(state.learner, lanes.obs, act)[0])
+                action = self.legal(self.learner.explore(state.learner, lanes.obs, act)[0])
             else:
-                action = self._legal(self.learner.policy(state.learner, lanes.obs))
+                action = self.legal(self.learner.policy(state.learner, lanes.obs))
             keys = jax.random.split(now, self.eval_episodes)
             following, (_, log) = jax.vmap(partial(self._interact, draw))(lanes, action, action, keys)
             stopped = following._replace(total=jnp.where(ended, lanes.total, log.total))
