@@ -277,17 +277,20 @@ def _complain(error: object, code: int) -> int:
     return code
 
 
-def one_thread_per_process() -> None:
-    """Before JAX is imported: run programs in the calling thread.
+XLA_FLAGS = {
+    # these networks are too small for threads; runs are what is spread over cores
+    "xla_cpu_multi_thread_eigen": "false",
+    # with it, programs of several runs were seen to stop for good, every thread idle (JAX 0.10.2; a test shows it)
+    "xla_cpu_enable_concurrency_optimized_scheduler": "false",
+}
 
-    These networks are too small to share among threads; runs are what is spread over cores. And XLA's thread pool has
-    been seen to lose a wake-up: every thread idle, the program never done. Nothing is handed to another thread here.
-    """
+
+def one_thread_per_process() -> None:
+    """Set what XLA reads from the environment when JAX starts; what the user has set there stays."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("JAX_CPU_ENABLE_ASYNC_DISPATCH", "false")
-    flags = os.environ.get("XLA_FLAGS", "")
-    if "xla_cpu_multi_thread_eigen" not in flags:
-        os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen=false {flags}".strip()
+    given = os.environ.get("XLA_FLAGS", "")
+    ours = [f"--{name}={value}" for name, value in XLA_FLAGS.items() if name not in given]
+    os.environ["XLA_FLAGS"] = " ".join([*ours, given]).strip()
 
 
 if __name__ == "__main__":

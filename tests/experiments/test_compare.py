@@ -1,6 +1,9 @@
 """Comparisons: what is kept, what goes on, and what happens when a worker dies."""
 
 import json
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -125,3 +128,18 @@ def test_a_table_is_recorded_in_its_place(tmp_path):
     )
     assert text.endswith("<!-- compare u-maze -->\n\n| other |\n\n<!-- end of compare u-maze -->\n")
     assert "old" not in text
+
+
+def test_workers_leave_when_the_comparison_is_killed(tmp_path):
+    command = [sys.executable, "-m", "geodesic.cli", "compare", "maze", "--methods", "target-only", "--seeds", "1"]
+    process = subprocess.Popen([*command, "--steps", "5000000", "--out", tmp_path / "c"], stdout=subprocess.DEVNULL)
+    evaluations = tmp_path / "c" / "runs" / "target-only" / "seed-0" / "evaluations.csv"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (evaluations.exists() and evaluations.stat().st_size > 200):
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    time.sleep(3)
+    size = evaluations.stat().st_size
+    time.sleep(2)
+    assert evaluations.stat().st_size == size > 200

@@ -102,6 +102,16 @@ def test_a_run_does_not_depend_on_its_neighbours_draws(program):
     jax.tree.map(np.testing.assert_array_equal, *results)
 
 
+def test_a_program_of_two_runs_goes_on_without_stalling(program):
+    """With XLA's concurrent scheduler this loop stops for good within its first rounds."""
+    rng = np.random.default_rng(0)
+    draws = draws_of(program.mdp.source(rng), program.mdp.target(rng))
+    for _ in range(15):
+        state, _ = program.segment(program.init(KEYS, draws), draws)
+        lengths = jax.tree.map(lambda leaf: np.asarray(leaf[0]), state).lanes.length
+    assert lengths.shape == (1,)
+
+
 def test_evaluation_of_a_perfect_policy_gives_the_shortest_paths(program):
     """A policy built by hand: logits from a table of the best action in each cell."""
     mdp = program.mdp

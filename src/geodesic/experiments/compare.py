@@ -209,7 +209,11 @@ def work(orders: Any, updates: Any) -> None:
 
     use_compilation_cache()
     while True:
-        index, task = orders.get()
+        try:
+            index, task = orders.get(timeout=1.0)
+        except queue.Empty:
+            _leave_if_orphaned()
+            continue
         try:
             do_task(task, partial(_say, updates, index))
             updates.put(Update(index, task.steps, ended=True))
@@ -219,7 +223,15 @@ def work(orders: Any, updates: Any) -> None:
 
 
 def _say(updates: Any, index: int, steps: int, note: str) -> None:
+    _leave_if_orphaned()
     updates.put(Update(index, steps, note))
+
+
+def _leave_if_orphaned() -> None:
+    """A comparison that was killed takes its workers along; their checkpoints stay."""
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():
+        os._exit(1)
 
 
 def do_task(task: Task, say: Callable[[int, str], None]) -> None:
