@@ -204,3 +204,27 @@ def test_an_unreachable_threshold_is_refused_before_any_work(tmp_path):
     ):
         run.start([config], [tmp_path / "never"])
     assert not (tmp_path / "never").exists()
+
+
+@pytest.mark.parametrize("metric", ["return-lift"])
+def test_resuming_in_the_middle_of_an_exploration_gives_the_same_bytes(tmp_path, metric):
+    config = configure("u-maze", f"gradient:metric={metric}:explore_steps=4000:window=5", 0, 16_000, threshold=-0.99)
+    run.start([config], [tmp_path / "whole"]).train()
+    events = load_run(tmp_path / "whole").stages.events
+    assert events.count("explore") > 1
+    batch = run.start([config], [tmp_path / "broken"])
+
+    class Cut(Exception):
+        pass
+
+    def cut(index, progress):
+        state, held = batch.runs[0].state, batch.runs[0].held
+        if state.phase == "explore" and len(held.episodes):  # some wait for earlier ones to end
+            batch.save()
+            raise Cut
+
+    batch.report = cut
+    with pytest.raises(Cut):
+        batch.train()
+    run.resume([config], [tmp_path / "broken"]).train()
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
