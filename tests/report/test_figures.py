@@ -88,7 +88,7 @@ def test_mean_curves_show_each_label_the_band_and_the_threshold(tmp_path: Path) 
     axes = panels(figure)[0]
     assert len(axes.collections) == 4
     labels = [line.get_label() for line in axes.lines]
-    assert set(labels) == {f"{run.label} (2 seeds)" for run in runs} | {"threshold 40"}
+    assert set(labels) == {f"{run.label} (2 seeds)" for run in runs} | {"solved above 40"}
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [0, 10, 70 / 3, 32.5])  # rolling means of 0, 20, 50, 60
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("environment steps", "return on the target")
 

@@ -122,6 +122,12 @@ class RunResult:
         return float("nan") if value is None else float(value)
 
     @property
+    def mastery(self) -> float:
+        """The mean training return above which a stage counts as mastered; NaN where the run has none."""
+        value = self.config.get("threshold")
+        return float("nan") if value is None else float(value)
+
+    @property
     def metric(self) -> str | None:
         value = self.config.get("metric")
         return None if value is None else str(value)

@@ -90,7 +90,7 @@ def _training(axes: Axes, run: RunResult, colour: str) -> None:
     steps, returns = run.episodes.steps, run.episodes.returns
     axes.plot(steps, returns, ".", color=FAINT, markersize=2, alpha=0.7, label="episodes", rasterized=True)
     axes.plot(steps, rolling_mean(returns, 20), color=colour, linewidth=1.4, label="rolling mean of 20")
-    _threshold(axes, run.threshold)
+    _threshold(axes, run.mastery, "mastered above")
     _finish(axes, "return in training", steps=False)
     _stage_lines(axes, run)
     _legend(axes, markerscale=4)
@@ -128,11 +128,9 @@ def _alpha(axes: Axes, run: RunResult, colour: str) -> None:
     _finish(axes, "α of the stage")
 
 
-def _threshold(axes: Axes, threshold: float) -> None:
+def _threshold(axes: Axes, threshold: float, what: str = "solved above") -> None:
     if math.isfinite(threshold):
-        axes.axhline(
-            threshold, color=INK, linewidth=1, linestyle=(0, (2, 2)), zorder=1, label=f"threshold {threshold:g}"
-        )
+        axes.axhline(threshold, color=INK, linewidth=1, linestyle=(0, (2, 2)), zorder=1, label=f"{what} {threshold:g}")
 
 
 def _finish(axes: Axes, label: str, steps: bool = True) -> None:
