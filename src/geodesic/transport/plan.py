@@ -98,6 +98,9 @@ def partitioned_plan(x: FloatArray, y: FloatArray, a: FloatArray, b: FloatArray)
     BSP-OT matches equal numbers of points of one weight. Other weights are first drawn as equal copies by systematic
     resampling; what the copies leave over or overdraw is matched again, each round a small part of the one before, and
     the last bit by sorting. Marginals are exact.
+
+    POT 0.9.7 does not start its random numbers anew for each call, whatever the seed: two calls in one process give two
+    plans, both within the excess. A process that solves the same plans in the same order gets the same ones.
     """
     size = int(max(np.count_nonzero(a), np.count_nonzero(b)))
     left, right, atoms = a.copy(), b.copy(), []
