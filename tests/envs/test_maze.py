@@ -9,6 +9,7 @@ from gymnasium.utils.env_checker import check_env
 import geodesic as gd
 from geodesic.envs.maze import MOVES, Maze
 from geodesic.errors import InvalidInput
+from geodesic.experiments.config import table
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +105,14 @@ def test_the_metrics_order_starts_as_the_steps_do(maze):
     contextual = maze.metric("contextual").distances
     np.testing.assert_allclose(contextual, np.abs(near - far) + 0.1 * steps)
     assert (contextual[~np.eye(51, dtype=bool)] > 0).all()
+
+
+def test_every_metric_keeps_to_the_cells(maze):
+    rng = np.random.default_rng(0)
+    for name in table("maze")["metrics"]:
+        path = gd.Geodesic(maze.source(rng), maze.target(rng), maze.metric(name))
+        for alpha in (0.13, 0.37, 0.5, 0.9):
+            maze.context_space.check(path(alpha).points)
 
 
 def test_the_geodesic_goes_through_intermediate_difficulty_where_the_mixture_does_not(maze):

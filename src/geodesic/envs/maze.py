@@ -139,9 +139,9 @@ class Maze(ContextualMDP):
         return contextual_distance(tables, policy, gamma=1.0, strict=STRICT, graph=self.steps_between)
 
     def metric(self, name: str = "contextual") -> Metric | None:
-        """The named distance between starts: contextual, graph (steps between) or l2."""
+        """The named distance between starts: contextual, graph (steps between) or l2 (straight, from cell to cell)."""
         if name == "l2":
-            return None
+            return Matrix(np.linalg.norm(self.starts[:, None] - self.starts, axis=2), self.starts)
         return {"contextual": self.contextual, "graph": self.steps_between}[name]
 
     def image(self, state: jax.Array, context: FloatArray) -> NDArray[np.uint8]:
