@@ -69,7 +69,7 @@ def test_episodes_in_flight_keep_the_stage_they_began_in(program):
     target = mdp.target(np.random.default_rng(0))
     draws = draws_of(target, target)
     state, _ = program.segment(program.init(KEYS, draws), draws)
-    draws.stage[:] = 7
+    draws = draws._replace(stage=np.full(2, 7, np.int32))
     before = np.asarray(state.lanes.length)[:, 0]
     _, log = program.segment(state, draws)
     for run in range(2):

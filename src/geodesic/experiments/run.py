@@ -19,7 +19,7 @@ from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.experiments.config import RunConfig, curriculum_of, learner_of, target_of
 from geodesic.experiments.folder import RunFolder, read_config
 from geodesic.training import checkpoint
-from geodesic.training.compiled import Program, as_draw, episodes_of, stack
+from geodesic.training.compiled import Draw, Program, as_draw, episodes_of, stack
 from geodesic.training.ordering import Held
 
 _EVALUATION = 0x6576616C  # sets the keys of evaluations apart from those of training
@@ -150,9 +150,11 @@ class Batch:
         return (ended - 1) // n_envs + 1 - episodes.lengths, self.step // n_envs - int(under_way.max())
 
     def _renew(self, index: int, run: Run) -> None:
-        draw = as_draw(run.state.distribution, run.state.stage)
-        for whole, part in zip(self.draws, draw):
+        # in a copy: JAX may still be reading the arrays that it was given
+        fresh = [whole.copy() for whole in self.draws]
+        for whole, part in zip(fresh, as_draw(run.state.distribution, run.state.stage)):
             whole[index] = part
+        self.draws = Draw(*fresh)
 
     def _target_draws(self) -> Any:
         return stack([as_draw(target_of(self.program.mdp), 0)] * len(self.runs))
