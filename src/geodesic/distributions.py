@@ -191,6 +191,14 @@ class ContextSpace:
     def dim(self) -> int:
         return int(self.low.size)
 
+    @property
+    def sides(self) -> FloatArray:
+        """Size (d,) of a bounded space along each axis; 1 along an axis on which all contexts agree."""
+        size = self.high - self.low
+        if not np.isfinite(size).all():
+            raise InvalidInput(f"expected a bounded context space, got low {self.low} and high {self.high}")
+        return np.where(size > 0, size, 1.0)
+
     def clip(self, points: FloatArray) -> FloatArray:
         """Points moved into the box; on a discrete space, to the nearest support point."""
         if self.support is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from geodesic.curricula.base import Arrays, Curriculum, Episodes, State
 from geodesic.curricula.mixtures import Mixture, fit_mixtures
-from geodesic.curricula.units import draw_uniform, extent, inside
+from geodesic.curricula.units import draw_uniform, inside, unit_length
 from geodesic.distributions import ContextSpace, FloatArray, as_count
 from geodesic.errors import InvalidInput
 
@@ -63,7 +63,7 @@ class ALPGMM(Curriculum):
             raise InvalidInput(f"expected random_ratio in [0, 1], got {self.random_ratio!r}")
         for name in ("fit_rate", "max_size", "particles"):
             as_count(getattr(self, name), name)
-        extent(self.space)
+        unit_length(self.space)  # refuses a space without bounds
 
     def init(self, rng: np.random.Generator) -> ALPGMMState:
         return ALPGMMState(
@@ -100,7 +100,7 @@ class ALPGMM(Curriculum):
 
     def changes(self, contexts: FloatArray, returns: FloatArray, known: int) -> FloatArray:
         """|return - return of the nearest earlier context| of all but the first `known` episodes; 0 for the first."""
-        scaled = contexts / extent(self.space)
+        scaled = contexts / self.space.sides
         new = np.arange(known, len(returns))[:, None]
         squared = ((scaled[known:, None] - scaled) ** 2).sum(axis=2)
         others = np.arange(len(returns))
@@ -113,7 +113,7 @@ class ALPGMM(Curriculum):
         """The mixture of lowest AIC on the last fit_rate (context, ALP) pairs, or nothing if none could be fitted."""
         recent = slice(-self.fit_rate, None)
         progress = state.changes[recent] / max(state.high - state.low, 1e-12)
-        pairs = np.column_stack([(state.contexts[recent] - self.space.low) / extent(self.space), progress])
+        pairs = np.column_stack([(state.contexts[recent] - self.space.low) / self.space.sides, progress])
         distinct = len(np.unique(pairs, axis=0))
         try:
             mixtures = fit_mixtures(pairs, [k for k in COMPONENTS if k <= distinct], rng) if distinct > 1 else []
@@ -130,7 +130,7 @@ class ALPGMM(Curriculum):
             rng.multivariate_normal(mean, cov, size=count, method="cholesky")[:, :-1]
             for mean, cov, count in zip(mixture.means, mixture.covariances, counts)
         ]
-        contexts = self.space.low + np.concatenate(drawn) * extent(self.space)
+        contexts = self.space.low + np.concatenate(drawn) * self.space.sides
         if free:
             contexts = np.concatenate([draw_uniform(self.space, free, rng), contexts])
         return state.replace(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from geodesic.curricula.base import Arrays, Curriculum, Episodes, State
-from geodesic.curricula.units import extent, inside
+from geodesic.curricula.units import inside, unit_length
 from geodesic.distributions import ContextSpace, FloatArray, Particles, as_count
 from geodesic.errors import InvalidInput
 
@@ -67,7 +67,7 @@ class GoalGAN(Curriculum):
             raise InvalidInput(f"expected p_old in [0, 1], got {self.p_old!r}")
         for name in ("fit_rate", "memory", "neighbours", "fit_steps", "pretrain_steps", "particles"):
             as_count(getattr(self, name), name)
-        extent(self.space)
+        unit_length(self.space)  # refuses a space without bounds
 
     def init(self, rng: np.random.Generator) -> GoalGANState:
         from geodesic.curricula import gan
@@ -143,14 +143,14 @@ class GoalGAN(Curriculum):
 
         old = round(self.p_old * self.particles) if len(mastered) else 0
         goals = gan.sample(params, self.particles, self.space.dim, rng)
-        contexts = self.space.low + 0.5 * (goals + 1.0) * extent(self.space)
+        contexts = self.space.low + 0.5 * (goals + 1.0) * self.space.sides
         if old:
             contexts[:old] = mastered[rng.integers(len(mastered), size=old)]
-        return inside(self.space, contexts + self.noise * extent(self.space) * rng.standard_normal(contexts.shape))
+        return inside(self.space, contexts + self.noise * self.space.sides * rng.standard_normal(contexts.shape))
 
     def snapshot(self, state: Any) -> Arrays:
         return {"mastered": state.mastered}
 
     def _scaled(self, contexts: FloatArray) -> FloatArray:
         """Contexts (n, d) scaled to [-1, 1]^d."""
-        return 2.0 * (contexts - self.space.low) / extent(self.space) - 1.0
+        return 2.0 * (contexts - self.space.low) / self.space.sides - 1.0

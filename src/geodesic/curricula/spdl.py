@@ -19,7 +19,7 @@ from geodesic.curricula.gaussians import (
     moments,
     unpack,
 )
-from geodesic.curricula.units import extent, inside, unit_length
+from geodesic.curricula.units import inside, unit_length
 from geodesic.distributions import ContextSpace, FloatArray, Particles, as_count, as_vector
 from geodesic.errors import InvalidInput
 
@@ -171,7 +171,7 @@ class SPDL(Curriculum):
 
     @property
     def _tiny(self) -> FloatArray:
-        return 1e-4 * extent(self.space)
+        return 1e-4 * self.space.sides
 
     @cached_property
     def start(self) -> Gaussian:

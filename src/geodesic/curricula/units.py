@@ -5,20 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from geodesic.distributions import ContextSpace, FloatArray, Particles
-from geodesic.errors import InvalidInput
-
-
-def extent(space: ContextSpace) -> FloatArray:
-    """Size (d,) of the space along each axis; 1 along an axis on which all contexts agree."""
-    size = space.high - space.low
-    if not np.isfinite(size).all():
-        raise InvalidInput(f"expected a bounded context space, got low {space.low} and high {space.high}")
-    return np.where(size > 0, size, 1.0)
 
 
 def unit_length(space: ContextSpace) -> FloatArray:
     """What to divide contexts by so that the diagonal of the space has length 1, shape (d,)."""
-    return np.asarray(extent(space) * np.sqrt(space.dim))
+    return np.asarray(space.sides * np.sqrt(space.dim))
 
 
 def draw_uniform(space: ContextSpace, n: int, rng: np.random.Generator) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ class Batch:
             own = jax.tree.map(lambda leaf, i=index: leaf[i], device)
             arrays = checkpoint.flatten("device", own)
             arrays.update({f"curriculum/{k}": v for k, v in run.curriculum.save(run.state).items()})
-            arrays.update(_held_arrays(run.held))
+            arrays.update(run.held.save())
             seen = {"train_return": run.train_return, "target_return": run.target_return}
             run.folder.save(arrays, {"segment": self.segment, **seen})
 
@@ -234,7 +234,7 @@ def _resumed(folder: RunFolder, curriculum: Curriculum, arrays: checkpoint.Array
     own = {key.removeprefix("curriculum/"): value for key, value in arrays.items() if key.startswith("curriculum/")}
     state = curriculum.load(own)
     run = Run(folder.config, folder, curriculum, state, meta["train_return"], meta["target_return"])
-    run.held = _held(arrays)
+    run.held = Held.load(arrays)
     return run
 
 
@@ -272,15 +272,6 @@ def _program(env: str, learner: Any, segment: int, eval_episodes: int, eval_poli
 
 def _folder(path: Path, config: RunConfig, program: Program) -> RunFolder:
     return RunFolder(path, config, program.mdp, target_of(program.mdp))
-
-
-def _held_arrays(held: Held) -> checkpoint.Arrays:
-    columns = {f"held/{item.name}": getattr(held.episodes, item.name) for item in fields(Episodes)}
-    return {**columns, "held/began": held.began}
-
-
-def _held(arrays: checkpoint.Arrays) -> Held:
-    return Held(Episodes(*(arrays[f"held/{item.name}"] for item in fields(Episodes))), arrays["held/began"])
 
 
 def _without_runs(leaf: Any) -> Any:

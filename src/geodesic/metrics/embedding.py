@@ -159,13 +159,8 @@ def train(
 
 
 def _to_unit(x: FloatArray, space: ContextSpace) -> FloatArray:
-    return np.asarray(2 * (x - space.low) / _sides(space) - 1)
+    return np.asarray(2 * (x - space.low) / space.sides - 1)
 
 
 def _from_unit(x: FloatArray, space: ContextSpace) -> FloatArray:
-    return np.asarray(space.low + (x + 1) / 2 * _sides(space))
-
-
-def _sides(space: ContextSpace) -> FloatArray:
-    """Side lengths; 1 where the space is flat."""
-    return np.asarray(np.where(space.high > space.low, space.high - space.low, 1.0))
+    return np.asarray(space.low + (x + 1) / 2 * space.sides)

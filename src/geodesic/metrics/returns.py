@@ -134,4 +134,4 @@ def _nearest(x: FloatArray, y: FloatArray, k: int) -> NDArray[np.intp]:
 
 def to_unit(x: FloatArray, space: ContextSpace) -> FloatArray:
     """Contexts in units of their space: 0 ... 1 on each axis."""
-    return np.asarray((x - space.low) / np.where(space.high > space.low, space.high - space.low, 1.0))
+    return np.asarray((x - space.low) / space.sides)

@@ -7,7 +7,8 @@ luck. So an episode is held back until all that began no later have ended too. W
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,16 @@ class Held:
     @classmethod
     def nothing(cls, dim: int) -> Held:
         return cls(Episodes.empty(dim), np.zeros(0, np.int64))
+
+    def save(self) -> dict[str, NDArray[Any]]:
+        """As named arrays."""
+        columns = {f"held/{item.name}": getattr(self.episodes, item.name) for item in fields(Episodes)}
+        return {**columns, "held/began": self.began}
+
+    @classmethod
+    def load(cls, arrays: dict[str, NDArray[Any]]) -> Held:
+        """What `save` gave, among other arrays."""
+        return cls(Episodes(*(arrays[f"held/{item.name}"] for item in fields(Episodes))), arrays["held/began"])
 
     def release(self, episodes: Episodes, began: NDArray[np.int64], under_way: int) -> tuple[Episodes, Held]:
         """Add episodes; give out those that began before `under_way`, the earliest beginning still under way."""
