@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from geodesic.cli import one_thread_per_process
+from geodesic.runtime import one_thread_per_process
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the helpers that several test files share
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunFailed
+from geodesic.runtime import one_thread_per_process
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from geodesic.records import RunConfig
+    from geodesic.runs.executors import Job, Update
+    from geodesic.runs.run import Batch
+    from geodesic.tasks import Task
+
 EXIT_FAILED, EXIT_USAGE = 1, 2
+TASK = "name, name:option=value, package.module:object or path/file.py:object"
+METHOD = "name[:option=value...]"
+Command = Callable[[argparse.Namespace, "Console"], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,75 +35,113 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(error, EXIT_USAGE)
     except GeodesicError as error:
         return _complain(error, EXIT_FAILED)
-    except KeyboardInterrupt:
-        return _complain("stopped; what was done is kept (--resume goes on)", EXIT_FAILED)
+    except KeyboardInterrupt as stop:
+        return _complain(str(stop) or "stopped; the same command goes on where it was", EXIT_FAILED)
     return 0
 
 
 class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> Any:
+    def error(self, message: str) -> NoReturn:
         """One line, and where to read on."""
         self.exit(EXIT_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def parser() -> Parser:
     root = Parser(prog="geodesic", description="Curriculum reinforcement learning along Wasserstein geodesics.")
+    root.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
     commands = root.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+    def command(name: str, run: Command, text: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text)
         sub.set_defaults(command=run)
         return sub
 
-    command("list", list_all, "environments, methods, learners and metrics, with a line on each")
-
-    plan = command("plan", plan_curriculum, "draw the curriculum without training")
-    plan.add_argument("env", metavar="ENV")
-    plan.add_argument("--alphas", default="0,.25,.5,.75,1", help="shares of the way, default %(default)s")
-    plan.add_argument("--metric", help="distance between contexts")
-    plan.add_argument("--out", type=Path, help="folder, default runs/ENV/plan")
-
-    run = command("run", run_one, "train one agent with one method")
-    run.add_argument("env", metavar="ENV", nargs="?", help="environment (not needed with --resume)")
-    run.add_argument("--method", default="gradient", help="name[:option=value...], default %(default)s")
-    run.add_argument("--learner", default="jax")
-    run.add_argument("--metric", help="distance between contexts, default the environment's")
-    run.add_argument("--threshold", type=float, help="return above which a stage is mastered")
-    run.add_argument("--seed", type=int, default=0)
-    run.add_argument("--steps", type=int, help="environment steps, default the paper's")
-    run.add_argument("--out", type=Path, help="run folder, default runs/ENV/METHOD/seed-N")
-    run.add_argument("--save-every", type=float, default=20.0, metavar="SECONDS", help="between two checkpoints")
-    run.add_argument("--resume", type=Path, metavar="DIR", help="go on with the run in this folder")
-
-    compare = command("compare", compare_all, "methods x seeds, in processes; call it again to go on where it stopped")
-    compare.add_argument("env", metavar="ENV")
-    compare.add_argument("--methods", default="", help="all, or names with options separated by commas")
-    compare.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each method, default %(default)s")
-    compare.add_argument(
-        "--first-seed", type=int, default=0, metavar="S", help="seeds S ... S + N - 1, default %(default)s"
+    command("list", list_all, "tasks, methods, learners, backends and metrics, with a line on each")
+    check = command("check", check_one, "whether a task keeps the contract; what to add if it does not")
+    check.add_argument("task", metavar="TASK", help=TASK)
+    _plan_options(command("plan", plan_curriculum, "draw the curriculum without training"))
+    _run_options(command("run", run_one, "train one agent with one method"))
+    _compare_options(
+        command("compare", compare_all, "methods x seeds, in processes; call it again to go on where it stopped")
     )
-    compare.add_argument("--steps", type=int, help="environment steps of each run, default the paper's")
-    compare.add_argument("--threshold", type=float, help="return that counts as solved, default the paper's")
-    compare.add_argument("--out", type=Path, help="folder, default runs/ENV/compare")
-    compare.add_argument("--workers", type=int, help="processes, default one per core")
-    compare.add_argument("--at-once", type=int, help="runs in one program, default 1 (all of them on a GPU)")
-    compare.add_argument("--record", type=Path, metavar="FILE", help="also keep the table in this Markdown file")
-
     command("theory", theory, "check the lemma, the theorem and the corollary on random tabular problems")
-
     demo = command("demo", run_demo, "the maze with and without a curriculum, in a minute")
-    demo.add_argument("--out", type=Path, default=Path("runs/demo"))
+    demo.add_argument("--out", type=Path, default=Path("runs/demo"), help="folder (default: %(default)s)")
+    _quiet(demo)
     return root
 
 
+def _plan_options(plan: argparse.ArgumentParser) -> None:
+    plan.add_argument("task", metavar="TASK", help=TASK)
+    plan.add_argument("--alphas", default="0,.25,.5,.75,1", help="shares of the way (default: %(default)s)")
+    plan.add_argument("--metric", help="distance between contexts (default: the task's)")
+    plan.add_argument("--out", type=Path, help="folder (default: runs/TASK/plan)")
+
+
+def _run_options(run: argparse.ArgumentParser) -> None:
+    run.add_argument("task", metavar="TASK", nargs="?", help=f"{TASK} (not needed with --resume or --config)")
+    run.add_argument("--method", help=f"{METHOD} (default: gradient)")
+    run.add_argument("--learner", help=f"{METHOD}, such as sac:learning_rate=1e-3 (default: the task's)")
+    run.add_argument("--backend", help="what trains (default: jax)")
+    run.add_argument("--metric", help="distance between contexts (default: the task's)")
+    run.add_argument("--threshold", type=float, help="score above which a stage is mastered (default: the task's)")
+    run.add_argument("--seed", type=int, help="of everything random (default: 0)")
+    run.add_argument("--steps", type=int, help="environment steps; with --resume, in all (default: the task's)")
+    run.add_argument(
+        "--config", type=Path, metavar="FILE", help="a run's config.json, or TOML, to repeat (default: none)"
+    )
+    run.add_argument("--out", type=Path, help="run folder (default: runs/TASK/LABEL/seed-N)")
+    run.add_argument(
+        "--save-every", type=float, default=20.0, metavar="SECONDS", help="between checkpoints (default: %(default)s)"
+    )
+    run.add_argument(
+        "--resume", type=Path, metavar="DIR", help="go on with the run in this folder (default: a new run)"
+    )
+    _quiet(run)
+
+
+def _compare_options(compare: argparse.ArgumentParser) -> None:
+    compare.add_argument("task", metavar="TASK", help=TASK)
+    compare.add_argument("--methods", default="", help=f"all, or {METHOD} with commas between (default: the task's)")
+    compare.add_argument("--learner", help=f"{METHOD} (default: the task's)")
+    compare.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each method (default: %(default)s)")
+    compare.add_argument(
+        "--first-seed", type=int, default=0, metavar="S", help="seeds S ... S + N - 1 (default: %(default)s)"
+    )
+    compare.add_argument("--steps", type=int, help="environment steps of each run (default: the task's)")
+    compare.add_argument(
+        "--threshold", type=float, help="score that counts as mastered and solved (default: the task's)"
+    )
+    compare.add_argument("--out", type=Path, help="folder (default: runs/TASK/compare)")
+    compare.add_argument("--executor", default="local", choices=["local"], help="who runs them (default: %(default)s)")
+    compare.add_argument("--workers", type=int, help="processes (default: one per core)")
+    compare.add_argument("--at-once", type=int, help="runs in one program (default: 1, all of them on a GPU)")
+    compare.add_argument(
+        "--record", type=Path, metavar="FILE", help="keep the table in this Markdown file (default: none)"
+    )
+    _quiet(compare)
+
+
+def _quiet(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--quiet", action="store_true", help="no progress, only the summary (default: progress)")
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> NoReturn:
+        from geodesic import __version__
+
+        parser.exit(message=f"geodesic {__version__}\n")
+
+
 def list_all(options: argparse.Namespace, console: Console) -> None:
-    from geodesic import curricula, envs
-    from geodesic.experiments.config import LEARNERS, METRICS
+    from geodesic import curricula, learners, tasks
+    from geodesic.runs.config import BACKENDS, METRICS
 
     tables = {
-        "environments": {name: spec.summary for name, spec in envs.REGISTRY.items()},
+        "tasks": tasks.names(),
         "methods": {name: (method.__doc__ or "").split("\n")[0] for name, method in curricula.REGISTRY.items()},
-        "learners": LEARNERS,
+        "learners": {name: line for name, (_, line) in learners.REGISTRY.items()},
+        "backends": BACKENDS,
         "metrics": METRICS,
     }
     for title, rows in tables.items():
@@ -104,109 +150,169 @@ def list_all(options: argparse.Namespace, console: Console) -> None:
             console.print(f"  {name:<13} {text}")
 
 
-def plan_curriculum(options: argparse.Namespace, console: Console) -> None:
-    from geodesic.experiments.plan import draw_plan
+def check_one(options: argparse.Namespace, console: Console) -> None:
+    from geodesic.tasks import check_task, load
 
-    for line in draw_plan(options.env, _alphas(options.alphas), options.metric, options.out):
+    task = load(options.task)
+    check_task(task)
+    console.print(f"{task} is fine")
+
+
+def plan_curriculum(options: argparse.Namespace, console: Console) -> None:
+    from geodesic.report.figures import write_plan_figures
+    from geodesic.runs.config import slug
+    from geodesic.runs.plan import plan
+    from geodesic.tasks import load
+
+    task = load(options.task)
+    made = plan(task, _alphas(options.alphas), options.metric)
+    out = options.out or Path("runs") / slug(task.name) / "plan"
+    written = write_plan_figures(out, task, made.alphas, made.paths, made.distances, made.metric)
+    for line in [*made.lines(), *(f"  wrote {path}" for path in written)]:
         console.print(line)
 
 
 def run_one(options: argparse.Namespace, console: Console) -> None:
-    from geodesic.experiments import run
     from geodesic.report.figures import write_run_figures
+    from geodesic.report.progress import Display, standing
 
-    run.use_compilation_cache()
-    batch = _resume(options.resume, options.env) if options.resume is not None else _start(options)
+    if not options.save_every >= 0:
+        raise InvalidInput(f"expected --save-every of at least 0 seconds, got {options.save_every}")
+    batch = _resumed(options) if options.resume is not None else _started(options)
     batch.checkpoint_seconds = options.save_every
-    done = batch.runs[0]
-    config, folder = done.config, done.folder.path
-    with _progress(console) as bars:
-        task = bars.add_task(f"{config.env} {config.label}", total=config.steps, note="compiling")
-        batch.report = lambda _, now: bars.update(task, completed=now.step, note=_note(now))
-        batch.train()
+    (lesson,) = batch.lessons
+    config, folder = lesson.config, options.resume or lesson.folder.path  # type: ignore[union-attr]
+    try:
+        with Display(console, options.quiet) as display:
+            line = display.add(f"{config.name} {config.label}", config.steps)
+            batch.watch = lambda _, now: display.update(
+                line, now.step, standing(now.stage, now.alpha, now.target_score)
+            )
+            batch.train()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"stopped; kept in {folder}; go on with: geodesic run --resume {folder}") from None
     console.print(
-        f"{config.label} on {config.env}, seed {config.seed}: target return {done.target_return:.2f}, "
-        f"stage {done.state.stage}, alpha {done.state.alpha:.2f} after {batch.step} steps",
+        f"{config.label} on {config.name}, seed {config.seed}: target {config.measure} {lesson.target_score:.2f}, "
+        f"stage {lesson.state.stage}, alpha {lesson.state.alpha:.2f} after {batch.step} steps",
     )
-    for path in [folder, *write_run_figures(folder)]:
+    for path in [folder, *write_run_figures(folder, lesson.task)]:
         console.print(f"  wrote {path}")
 
 
-def _start(options: argparse.Namespace) -> Any:
-    from geodesic.experiments import run
-    from geodesic.experiments.config import configure, default_folder
+def _started(options: argparse.Namespace) -> Batch:
+    from geodesic.runs import run
+    from geodesic.runs.config import configure, default_folder, task_of
 
-    if options.env is None:
-        raise InvalidInput("expected an environment: geodesic run ENV (or --resume DIR)")
-    given = (options.method, options.seed, options.steps, options.metric, options.threshold, options.learner)
-    config = configure(options.env, *given)
-    return run.start([config], [options.out or default_folder(config)])
+    if options.config is not None:
+        config = _from_file(options)
+    elif options.task is None:
+        raise InvalidInput("expected a task: geodesic run TASK (or --resume DIR, or --config FILE)")
+    else:
+        method, seed = options.method or "gradient", options.seed or 0
+        rest = (options.steps, options.metric, options.threshold, options.learner, options.backend or "jax")
+        config = configure(options.task, method, seed, *rest)
+    task = task_of(config)
+    return run.start([config], [options.out or default_folder(config, task)], task)
 
 
-def _resume(folder: Path, env: str | None) -> Any:
-    from geodesic.experiments import run
-    from geodesic.experiments.folder import finished, read_config
+def _from_file(options: argparse.Namespace) -> RunConfig:
+    from geodesic.runs.config import read_file
 
-    config = read_config(folder)
-    if env not in (None, config.env):
-        raise InvalidInput(f"expected the run's environment {config.env!r}, got {env!r}")
-    if finished(folder):
-        raise InvalidInput(f"the run in {folder} is finished; nothing to resume")
-    return run.resume([config], [folder])
+    config = read_file(options.config)
+    _refuse_others(options, config, ("task", "method", "metric", "threshold", "learner", "backend"))
+    steps = config.steps if options.steps is None else options.steps
+    return config.replace(seed=config.seed if options.seed is None else options.seed, steps=steps)
+
+
+def _resumed(options: argparse.Namespace) -> Batch:
+    from geodesic.records import read_config
+    from geodesic.runs import run
+
+    if options.config is not None or options.out is not None:
+        raise InvalidInput("expected --resume DIR without --config and --out: the run is in its folder")
+    names = ("task", "method", "metric", "threshold", "seed", "learner", "backend")
+    _refuse_others(options, read_config(options.resume), names)
+    return run.extend(options.resume, options.steps)
+
+
+def _refuse_others(options: argparse.Namespace, config: RunConfig, names: Sequence[str]) -> None:
+    """What is said beside a configuration must agree with it."""
+    for name in names:
+        said = getattr(options, name)
+        if said is not None and said != _recorded(config, name, said):
+            raise InvalidInput(f"expected the run's own {name} {_recorded(config, name, said)!r}, got {said!r}")
+
+
+def _recorded(config: RunConfig, name: str, said: object) -> object:
+    """A value of the configuration in the form in which a user says it."""
+    from geodesic.runs.config import learner_of, task_of
+    from geodesic.tasks import load
+
+    if name == "task":
+        return said if load(str(said)).reference == config.task else config.task
+    if name == "method":
+        return said if config.label.startswith(str(said)) else config.label
+    if name == "learner":
+        same = learner_of(task_of(config), said) == (config.learner, config.learner_options)
+        return said if same else config.learner
+    return getattr(config, name)
 
 
 def compare_all(options: argparse.Namespace, console: Console) -> None:
     from geodesic import curricula
     from geodesic.report.text import record
+    from geodesic.runs.config import slug
+    from geodesic.tasks import load
 
+    task = load(options.task)
     labels = list(curricula.REGISTRY) if options.methods == "all" else [m for m in options.methods.split(",") if m]
-    out = options.out or Path("runs") / options.env / "compare"
-    text = _compare(console, options.env, labels, options.seeds, options.steps, out, options)
+    out = options.out or Path("runs") / slug(task.name) / "compare"
+    text = _compare(console, task, labels, out, options)
     if options.record is not None:
-        record(options.record, f"compare {options.env}", text)
+        record(options.record, f"compare {task.name}", text)
         console.print(f"  wrote {options.record}")
 
 
 def run_demo(options: argparse.Namespace, console: Console) -> None:
     from geodesic.report.figures import write_run_figures
+    from geodesic.tasks import load
 
-    plan = argparse.Namespace(env="maze", alphas="0,.25,.5,.75,1", metric=None, out=options.out / "figures")
-    plan_curriculum(plan, console)
-    settings = argparse.Namespace(first_seed=0, threshold=None, workers=None, at_once=3)
-    _compare(console, "maze", ["gradient", "target-only"], 3, None, options.out / "maze", settings)
+    figures = argparse.Namespace(task="maze", alphas="0,.25,.5,.75,1", metric=None, out=options.out / "figures")
+    plan_curriculum(figures, console)
+    settings = parser().parse_args(["compare", "maze", "--at-once", "3"])
+    settings.quiet = options.quiet
+    _compare(console, load("maze"), ["gradient", "target-only"], options.out / "maze", settings)
     for path in write_run_figures(options.out / "maze" / "runs" / "gradient" / "seed-0"):
         console.print(f"  wrote {path}")
 
 
-def _compare(
-    console: Console,
-    env: str,
-    labels: list[str],
-    seeds: int,
-    steps: int | None,
-    out: Path,
-    options: argparse.Namespace,
-) -> str:
+def _compare(console: Console, task: Task, labels: list[str], out: Path, options: argparse.Namespace) -> str:
     """Run and show a comparison; its table in Markdown."""
-    from geodesic.experiments.compare import compare, plan_comparison
-    from geodesic.experiments.results import load_comparison
-    from geodesic.experiments.statistics import summarise
+    from geodesic.analysis.statistics import summarise
+    from geodesic.records import load_comparison
     from geodesic.report.figures import write_comparison_figures
+    from geodesic.report.progress import Display
     from geodesic.report.tables import format_table, infeasible_table
     from geodesic.report.text import sparklines
+    from geodesic.runs.compare import compare, plan_comparison
+    from geodesic.runs.executors import LocalProcesses
 
-    chosen = range(options.first_seed, options.first_seed + seeds)
-    configs = plan_comparison(env, labels, chosen, steps, out, options.threshold)
-    with _progress(console) as bars:
-        listener = _Bars(bars, sum(config.steps for config in configs))
-        outcome = compare(configs, out, options.workers, options.at_once, listener)
+    for name in ("workers", "at_once"):
+        if getattr(options, name) is not None and getattr(options, name) < 1:
+            raise InvalidInput(f"expected --{name.replace('_', '-')} of at least 1, got {getattr(options, name)}")
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    configs = plan_comparison(task, labels, seeds, options.steps, out, options.threshold, options.learner)
+    with Display(console, options.quiet) as display:
+        bars = _Bars(display, sum(config.steps for config in configs))
+        executor = None if options.workers is None else LocalProcesses(options.workers)
+        outcome = compare(configs, out, task, executor, options.at_once, bars)
     runs = load_comparison(out)
     rows = summarise(runs, configs[0].solved, "gradient")
-    console.print(f"{env}, {configs[0].steps} steps, solved above {configs[0].solved:g}")
+    console.print(f"{task.name}, {configs[0].steps} steps, solved above {configs[0].solved:g}")
     infeasible = infeasible_table(runs).splitlines()
     for line in [*format_table(rows).splitlines(), "", *infeasible, *[""] * bool(infeasible), *sparklines(runs)]:
         console.print(line)
-    for path in [out, *write_comparison_figures(out)]:
+    for path in [out, *write_comparison_figures(out, task)]:
         console.print(f"  wrote {path}")
     if outcome.failed:
         raise RunFailed("; ".join(f"{name}: {why}" for name, why in outcome.failed.items()))
@@ -214,49 +320,31 @@ def _compare(
 
 
 class _Bars:
-    """Live progress of a comparison: one bar for all of it, and one for each task under way."""
+    """Live progress of a comparison: one line for all of it, and one for each job under way."""
 
-    def __init__(self, bars: Any, total: int) -> None:
-        self.bars = bars
-        self.whole = bars.add_task("all runs", total=total, note="")
-        self.tasks: dict[int, Any] = {}
-        self.steps: dict[int, int] = {}
+    def __init__(self, display: Any, total: int) -> None:
+        self.display = display
+        self.whole = display.add("all runs", total)
+        self.lines: dict[int, Any] = {}
 
-    def __call__(self, task: Any, update: Any) -> None:
-        if update.task not in self.tasks:
-            self.tasks[update.task] = self.bars.add_task(task.name, total=task.steps, note="compiling")
-        shown = self.tasks[update.task]
-        self.steps[update.task] = max(update.steps, self.steps.get(update.task, 0))
-        self.bars.update(shown, completed=update.steps, note=update.error or update.note)
-        if update.ended:
-            self.bars.update(shown, visible=bool(update.error))
-        self.bars.update(self.whole, completed=sum(self.steps.values()))
+    def __call__(self, job: Job, update: Update) -> None:
+        if update.job not in self.lines:
+            self.lines[update.job] = self.display.add(job.name, job.steps)
+        line = self.lines[update.job]
+        note = update.error or update.note
+        done = max(update.steps, line.done)
+        self.display.update(line, done, note, shown=not update.ended or bool(update.error))
+        total = sum(each.done for each in self.lines.values())
+        self.display.update(self.whole, total, f"{sum(not each.shown for each in self.lines.values())} jobs done")
 
 
 def theory(options: argparse.Namespace, console: Console) -> None:
     import numpy as np
 
-    from geodesic.experiments.theory import check
+    from geodesic.analysis.theory import check
 
     for row in check(np.random.default_rng(0)):
         console.print(row)
-
-
-def _progress(console: Console) -> Any:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeRemainingColumn(),
-        console=console,
-    )
-
-
-def _note(now: Any) -> str:
-    return f"stage {now.stage} alpha {now.alpha:.2f} return {now.train_return:.1f} target {now.target_return:.1f}"
 
 
 def _alphas(text: str) -> list[float]:
@@ -275,22 +363,6 @@ def _console() -> Console:
 def _complain(error: object, code: int) -> int:
     sys.stderr.write(f"geodesic: {' '.join(str(error).split())}\n")
     return code
-
-
-XLA_FLAGS = {
-    # these networks are too small for threads; runs are what is spread over cores
-    "xla_cpu_multi_thread_eigen": "false",
-    # with it, programs of several runs were seen to stop for good, every thread idle (JAX 0.10.2; a test shows it)
-    "xla_cpu_enable_concurrency_optimized_scheduler": "false",
-}
-
-
-def one_thread_per_process() -> None:
-    """Set what XLA reads from the environment when JAX starts; what the user has set there stays."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    given = os.environ.get("XLA_FLAGS", "")
-    ours = [f"--{name}={value}" for name, value in XLA_FLAGS.items() if name not in given]
-    os.environ["XLA_FLAGS"] = " ".join([*ours, given]).strip()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 import geodesic as gd
 from geodesic.curricula import REGISTRY, Curriculum, build
+from geodesic.metrics import Embedding, Recipe, ReturnLift
 
 FAST: dict[str, dict[str, Any]] = {
     "alp-gmm": {"fit_rate": 30},
@@ -45,6 +46,16 @@ def grid() -> gd.Problem:
     )
 
 
+def refitted(recipe: Callable[[gd.Problem], Recipe]) -> Callable[[gd.Problem], Curriculum[Any]]:
+    """GRADIENT under a metric that is fitted to the episodes."""
+    return lambda problem: build("gradient", replace(problem, metric=recipe(problem)), explore_steps=200)
+
+
+CURRICULA: dict[str, Callable[[gd.Problem], Curriculum[Any]]] = {
+    **{name: lambda problem, name=name: build(name, problem, **FAST.get(name, {})) for name in REGISTRY},
+    "gradient, return-lift": refitted(lambda p: ReturnLift(p.space, p.worst_return, p.threshold)),
+    "gradient, embedding": refitted(lambda p: Embedding(p.space, p.worst_return, contexts=60, epochs=5)),
+}
 PROBLEMS: dict[str, Callable[[], gd.Problem]] = {
     "1-D": lambda: box(1),
     "2-D": lambda: box(2),
@@ -58,9 +69,9 @@ def problem(request: pytest.FixtureRequest) -> gd.Problem:
     return PROBLEMS[request.param]()
 
 
-@pytest.fixture(params=REGISTRY)
+@pytest.fixture(params=CURRICULA)
 def curriculum(request: pytest.FixtureRequest, problem: gd.Problem) -> Curriculum:
-    return build(request.param, problem, **FAST.get(request.param, {}))
+    return CURRICULA[request.param](problem)
 
 
 def report(state: gd.State, rng: np.random.Generator, n: int = 15) -> gd.Episodes:
@@ -106,10 +117,10 @@ def test_empty_feedback_changes_nothing(curriculum: Curriculum, problem: gd.Prob
 def test_update_leaves_its_inputs_alone(curriculum: Curriculum) -> None:
     state = trail(curriculum)[-1]
     episodes = report(state, np.random.default_rng(2), n=60)
-    before, columns = frozen(curriculum, state), [column.copy() for column in episodes._columns()]
+    before, columns = frozen(curriculum, state), [column.copy() for column in episodes.columns()]
     curriculum.update(state, episodes, np.random.default_rng(3))
     assert frozen(curriculum, state) == before
-    for column, copy in zip(episodes._columns(), columns):
+    for column, copy in zip(episodes.columns(), columns):
         np.testing.assert_array_equal(column, copy)
 
 
@@ -133,15 +144,23 @@ def test_episodes_of_earlier_stages_are_no_error(curriculum: Curriculum, problem
     assert problem.space.contains(after.distribution.points).all()
 
 
+def test_a_state_says_in_one_short_line_where_it_stands(curriculum: Curriculum) -> None:
+    for state in trail(curriculum):
+        assert repr(state).startswith(f"{type(state).__name__}(stage {state.stage}, alpha ")
+        assert len(repr(state)) < 120, repr(state)
+        assert len(repr(state.distribution)) < 120
+        assert "\n" not in repr(state)
+
+
 def test_snapshots_are_arrays(curriculum: Curriculum) -> None:
     for array in curriculum.snapshot(trail(curriculum)[-1]).values():
         assert isinstance(array, np.ndarray)
         assert array.dtype != object
 
 
-@pytest.mark.parametrize("name", ["alp-gmm", "goal-gan", "spdl", "wb-spdl", "currot"])
+@pytest.mark.parametrize("name", [name for name in CURRICULA if name not in ("target-only", "uniform")])
 def test_adaptive_methods_do_change_their_distribution(name: str, problem: gd.Problem) -> None:
-    assert trail(build(name, problem, **FAST[name]))[-1].stage >= 2
+    assert trail(CURRICULA[name](problem))[-1].stage >= 2
 
 
 @pytest.mark.parametrize("name", REGISTRY)

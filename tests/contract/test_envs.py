@@ -7,7 +7,7 @@ import pytest
 
 import geodesic as gd
 from geodesic import envs
-from geodesic.experiments.config import configure, curriculum_of, learner_of, table
+from geodesic.envs.cmdp import ContextualMDP
 
 NAMES = list(envs.REGISTRY)
 
@@ -68,7 +68,7 @@ def test_its_observations_are_in_their_space(name):
     assert np.asarray(mdp.success(state, context)).dtype == bool
 
 
-def test_a_context_outside_is_refused_by_its_gymnasium_face(name):
+def test_a_context_outside_is_refused(name):
     env = gym.make(envs.REGISTRY[name].gym_id).unwrapped
     with pytest.raises(gd.GeodesicError, match="expected context inside"):
         env.reset(options={"context": env.context_space.high + 1.0})
@@ -78,14 +78,36 @@ def test_a_context_outside_is_refused_by_its_gymnasium_face(name):
         env.reset(options={"context": np.full(env.context_space.dim, np.nan)})
 
 
-def test_its_table_names_what_exists(name):
-    """Every method, metric and learner option of the table can be built."""
+def test_its_facts_are_in_its_units(name):
+    """What a task takes from it: a space with names, a target within reach, the metrics that it says are its own."""
     mdp = envs.make(name)
-    values = table(name)
-    for label in values["compare"]:
-        config = configure(name, label)
-        assert curriculum_of(config, mdp).init(np.random.default_rng(0)).stage == 0
-    for metric in values["metrics"]:
-        curriculum_of(configure(name, "gradient", metric=metric), mdp)
-    learner = learner_of(configure(name))
-    assert learner.rollout * learner.n_envs * values["segment"] > 0
+    assert isinstance(mdp, ContextualMDP)
+    assert not any(word.isdigit() for word in mdp.context_space.names)
+    target = mdp.target(np.random.default_rng(0))
+    assert mdp.worst_return < target.weights @ mdp.best_return(target.points)
+    assert mdp.metric("l2").pairwise(target.points[:2], target.points[:3]).shape == (2, 3)
+    assert mdp.metric("of another world") is None
+
+
+def test_an_unknown_name_is_refused():
+    for make in (envs.make, envs.make_gymnasium):
+        with pytest.raises(gd.GeodesicError) as caught:
+            make("atari")
+        assert str(caught.value) == "expected environment to be one of maze, point-mass, u-maze; got 'atari'"
+
+
+def test_its_render_mode_is_checked_and_its_context_and_stage_are_in_info(name):
+    with pytest.raises(gd.GeodesicError, match="expected render_mode None or 'rgb_array', got 'human'"):
+        envs.make_gymnasium(name, render_mode="human")
+    env = envs.make_gymnasium(name)
+    old, new = (env.context_space.draw(1, np.random.default_rng(seed)) for seed in (1, 2))
+    env.set_distribution(gd.Particles(old), stage=3)
+    _, info = env.reset(seed=0)
+    env.set_distribution(gd.Particles(new), stage=4)
+    *_, later = env.step(env.action_space.sample())
+    for seen in (info, later):
+        np.testing.assert_array_equal(seen["context"], old[0])
+        assert seen["stage"] == 3
+    _, info = env.reset()
+    np.testing.assert_array_equal(info["context"], new[0])
+    assert info["stage"] == 4

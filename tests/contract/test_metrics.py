@@ -1,10 +1,11 @@
-"""What every metric promises to transport."""
+"""What every metric promises to transport, and every recipe to a curriculum."""
 
 import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.metrics import Euclidean, Graph, Matrix, Metric, TabularCMDP, contextual_distance
+from geodesic.metrics import Euclidean, Graph, Matrix, Metric, Recipe, TabularCMDP, contextual_distance
+from geodesic.metrics.base import Fitted
 
 POINTS = np.random.default_rng(0).uniform(size=(12, 2))
 STATES = np.arange(12)
@@ -60,3 +61,60 @@ def test_a_path_has_exact_ends_and_the_length_of_the_transport(metric):
     assert path.length == pytest.approx(gd.wasserstein(source, target, metric, p), abs=1e-9)
     for a, b in ((0.0, 0.25), (0.25, 0.75), (0.5, 1.0)):
         assert gd.wasserstein(path(a), path(b), metric, p) == pytest.approx((b - a) * path.length, abs=1e-9)
+
+
+SPACE = gd.ContextSpace([-1.0, 0.0], [3.0, 1.0])
+RECIPES: dict[str, Recipe] = {
+    "return-lift": gd.metrics.ReturnLift(SPACE, worst_return=-1.0, threshold=0.5),
+    "embedding": gd.metrics.Embedding(SPACE, worst_return=-1.0, contexts=60, epochs=20),
+}
+
+
+@pytest.fixture(params=RECIPES)
+def recipe(request):
+    return RECIPES[request.param]
+
+
+def earned(n):
+    contexts = SPACE.draw(200, np.random.default_rng(2))
+    return gd.Episodes(contexts, np.cos(contexts[:, 0]), np.ones(200), np.zeros(200))[:n]
+
+
+def test_it_is_a_recipe_and_no_metric(recipe):
+    assert isinstance(recipe, Recipe)
+    assert not isinstance(recipe, Metric)
+    assert recipe.space is SPACE
+    assert recipe.memory > 0
+
+
+def test_no_metric_is_a_recipe(metric):
+    assert not isinstance(metric, Recipe)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 150])
+def test_any_number_of_episodes_gives_a_metric_that_keeps_its_returns(recipe, n):
+    anchors = SPACE.draw(12, np.random.default_rng(3))
+    made = recipe.fit(earned(n), np.random.default_rng(4), anchors)
+    assert isinstance(made, Metric)
+    assert isinstance(made, Fitted)
+    assert made.returns(anchors).shape == (12,)
+    if not n:
+        np.testing.assert_array_equal(made.returns(anchors), -1.0)
+    d = made.pairwise(anchors, anchors)
+    assert np.isfinite(d).all()
+    np.testing.assert_allclose(d, d.T, atol=1e-6)
+    assert (d[:, None, :] <= d[:, :, None] + d[None] + 1e-6).all()
+    source, target = gd.Particles(anchors[:6]), gd.Particles(anchors[6:])
+    halfway = gd.Geodesic(source, target, made)(0.5)
+    assert SPACE.contains(halfway.positive().points).all()
+
+
+def test_the_same_episodes_and_generator_give_the_same_metric(recipe):
+    x = SPACE.draw(12, np.random.default_rng(3))
+    first, second = (recipe.fit(earned(40), np.random.default_rng(4), x).pairwise(x, x) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_anchors_may_be_left_out(recipe):
+    x = SPACE.draw(5, np.random.default_rng(3))
+    assert np.isfinite(recipe.fit(earned(40), np.random.default_rng(4)).pairwise(x, x)).all()

@@ -8,9 +8,8 @@ import pytest
 
 import geodesic as gd
 from geodesic.curricula import CURROT
-from geodesic.curricula.currot import CURROTState, assign
+from geodesic.curricula.currot import CURROTState
 from geodesic.curricula.regression import NadarayaWatson
-from geodesic.curricula.units import unit_length
 
 SPACE = gd.ContextSpace([0.0, 0.0], [10.0, 10.0])
 RNG = np.random.default_rng(0)
@@ -41,7 +40,7 @@ def test_a_competent_agent_is_led_to_the_target_itself() -> None:
 
 def test_no_particle_moves_farther_than_epsilon_when_none_goes_back() -> None:
     states = walk(lambda c: np.full(len(c), 9.0), 8)
-    moves = [np.linalg.norm((b.particles - a.particles) / unit_length(SPACE), axis=1) for a, b in pairwise(states)]
+    moves = [np.linalg.norm((b.particles - a.particles) / SPACE.unit_length, axis=1) for a, b in pairwise(states)]
     assert max(move.max() for move in moves) == pytest.approx(METHOD.epsilon)
 
 
@@ -54,7 +53,7 @@ def test_an_incompetent_agent_is_waited_for() -> None:
 def test_particles_stop_where_the_agent_fails() -> None:
     """The agent masters the left half only: particles gather at its edge."""
     last = walk(lambda c: np.where(c[:, 0] < 5.0, 9.0, 0.0), 40)[-1]
-    width = METHOD.epsilon * unit_length(SPACE)[0]
+    width = METHOD.epsilon * SPACE.unit_length[0]
     assert last.particles[:, 0].max() < 5.0 + 2 * width
     assert np.median(last.particles[:, 0]) > 5.0 - 4 * width
     assert 0.2 < last.alpha < 0.8
@@ -94,11 +93,6 @@ def test_old_failures_are_forgotten_and_mastered_contexts_cover_the_target() -> 
         state = METHOD.select(METHOD.remember(state, good))
     assert (state.recent.returns < 5).sum() == 0
     np.testing.assert_allclose(np.sort(state.mastered.contexts, axis=0), np.sort(near, axis=0))
-
-
-def test_assignment_is_optimal() -> None:
-    rows, columns = np.array([[0.0], [1.0], [2.0]]), np.array([[2.1], [9.0], [0.1], [1.1]])
-    np.testing.assert_array_equal(assign(rows, columns), [2, 3, 0])
 
 
 @pytest.mark.parametrize(

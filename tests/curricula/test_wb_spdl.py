@@ -8,7 +8,6 @@ import pytest
 import geodesic as gd
 from geodesic.curricula import WassersteinSPDL
 from geodesic.curricula.spdl import SPDLState
-from geodesic.curricula.units import unit_length
 
 SPACE = gd.ContextSpace([-4.0, 0.5], [4.0, 8.0])
 SOURCE = np.array([0.0, 4.25]), np.diag([2.0, 1.875]) ** 2
@@ -34,7 +33,7 @@ def walk(curriculum: WassersteinSPDL, value: object, rounds: int) -> list[SPDLSt
 
 def test_every_step_is_within_its_share_of_the_diagonal() -> None:
     states = walk(method(), lambda c: 1 + np.abs(np.sin(c[:, 0])), 12)
-    unit = unit_length(SPACE)
+    unit = SPACE.unit_length
     steps = [after.gaussian.wasserstein(before.gaussian, unit) for before, after in pairwise(states)]
     assert max(steps) <= 0.05 + 1e-9
     assert max(steps) > 0.049
@@ -62,7 +61,7 @@ def test_an_agent_without_return_is_not_led_anywhere() -> None:
 @pytest.mark.parametrize("zeta", [0.05, 1.0])
 def test_it_stops_where_the_agent_fails(zeta: float) -> None:
     """The Gaussian goes no further than a kernel's width beyond the edge of what the agent masters, and waits."""
-    edge, width = 3.0, 0.05 * unit_length(SPACE)[1]
+    edge, width = 3.0, 0.05 * SPACE.unit_length[1]
     states = walk(method(zeta=zeta), lambda c: np.where(c[:, 1] > edge, 50.0, 0.0), 60)
     assert min(state.mean[1] for state in states) > edge - width
     assert walk(method(zeta=zeta), 50.0, 60)[-1].mean[1] < 0.6

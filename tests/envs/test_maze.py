@@ -1,4 +1,4 @@
-"""Maze: the layout's facts, the moves, and its Gymnasium face."""
+"""Maze: the layout's facts, the moves, and its Gymnasium side."""
 
 import gymnasium as gym
 import jax
@@ -9,7 +9,7 @@ from gymnasium.utils.env_checker import check_env
 import geodesic as gd
 from geodesic.envs.maze import MOVES, Maze
 from geodesic.errors import InvalidInput
-from geodesic.experiments.config import table
+from geodesic.tasks.catalogue import table
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""PointMass: the benchmark's physics, its wall, and its Gymnasium face."""
+"""PointMass: the benchmark's physics, its wall, and its Gymnasium side."""
 
 import warnings
 
@@ -172,7 +172,7 @@ def test_a_fall_at_full_force_stays_under_the_best_return():
     assert sum(rewards) + 100 - len(rewards) - 1 < bound[0]
 
 
-def test_gymnasium_face_is_clean_and_renders():
+def test_gymnasium_accepts_it_and_it_renders():
     env = gym.make("geodesic/PointMass-v0", render_mode="rgb_array")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

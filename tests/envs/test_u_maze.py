@@ -186,7 +186,7 @@ def test_nearest_free_place() -> None:
     np.testing.assert_allclose(got, [[0, 1.6], [6.4, 4], [0, 6.4], [-1.6, 9.6], [8, 4]])
 
 
-def test_gymnasium_face() -> None:
+def test_gymnasium_accepts_it_and_an_episode_ends_at_its_goal() -> None:
     envs.register()
     env = gym.make("geodesic/UMaze-v0", render_mode="rgb_array")
     with warnings.catch_warnings():
@@ -200,7 +200,7 @@ def test_gymnasium_face() -> None:
 
 
 def test_time_limit_gives_the_worst_return() -> None:
-    env = envs.face("u-maze")
+    env = envs.make_gymnasium("u-maze")
     env.reset(seed=0, options={"context": [0.0, 8.0]})
     rewards, truncated = [], False
     while not truncated:

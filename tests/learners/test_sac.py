@@ -118,7 +118,7 @@ def test_exploration_equals_stable_baselines3_in_law_and_units():
     """The sampled action is low + (tanh(mean + std z) + 1) / 2 (high - low), the stored one its scaled form."""
     state = SMALL.init(jax.random.key(1), OBS, ACT)._replace(steps=jnp.int32(1000))
     obs, key = jnp.ones((3, 6)), jax.random.key(2)
-    action, stored = SMALL.explore(state, obs, key)
+    action, stored = SMALL.act(state, obs, key)
     mean, log_std = SMALL._gaussian(state.agent.actor, obs)
     expected = np.tanh(mean + np.exp(log_std) * jax.random.normal(key, (3, 2)))
     np.testing.assert_allclose(stored, expected, rtol=1e-5)
@@ -130,13 +130,13 @@ def test_exploration_equals_stable_baselines3_in_law_and_units():
 
 def test_actions_are_uniform_until_learning_starts():
     state = SMALL.init(jax.random.key(1), OBS, ACT)._replace(steps=jnp.int32(9))
-    action, stored = SMALL.explore(state, jnp.ones((20_000, 6)), jax.random.key(3))
+    action, stored = SMALL.act(state, jnp.ones((20_000, 6)), jax.random.key(3))
     share = (np.asarray(action) - ACT.low) / (ACT.high - ACT.low)
     counts = np.stack([np.histogram(column, bins=10, range=(0, 1))[0] for column in share.T])
     assert np.abs(counts - 2000).max() < 5 * math.sqrt(2000)
     np.testing.assert_allclose(stored, 2 * share - 1, atol=1e-6)
     ready = state._replace(steps=jnp.int32(10))
-    assert np.std(SMALL.explore(ready, jnp.ones((100, 6)), jax.random.key(3))[1] - stored[:100]) > 0.01
+    assert np.std(SMALL.act(ready, jnp.ones((100, 6)), jax.random.key(3))[1] - stored[:100]) > 0.01
 
 
 def rollout_of(first, n=5, n_envs=1):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from geodesic.distributions import ContextSpace, Particles
+from geodesic.contexts import ContextSpace, Episodes, Particles
 from geodesic.errors import InvalidInput
-from geodesic.metrics.embedding import Embedding
+from geodesic.metrics.embedding import Embedding, Latent
 from geodesic.transport.geodesic import Geodesic
 
 BOX = ContextSpace([-2.0, 0.0], [10.0, 1.0])
@@ -22,16 +22,16 @@ def swiss_roll(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Embedding:
+def fitted() -> Latent:
     contexts = BOX.uniform(60, np.random.default_rng(0)).points
-    return Embedding.fit(contexts, cdist(contexts, contexts), BOX, np.random.default_rng(1), epochs=300)
+    return Latent.fit(contexts, cdist(contexts, contexts), BOX, np.random.default_rng(1), epochs=300)
 
 
 def test_swiss_roll_distances_and_reconstruction() -> None:
     rng = np.random.default_rng(0)
     points, sheet = swiss_roll(500, rng)
     space = ContextSpace(points.min(axis=0), points.max(axis=0))
-    metric = Embedding.fit(points, cdist(sheet, sheet), space, rng, epochs=30)
+    metric = Latent.fit(points, cdist(sheet, sheet), space, rng, epochs=30)
     held_out, flat = swiss_roll(300, rng)
     held_out = space.clip(held_out)
     pairs = np.triu_indices(300, 1)
@@ -47,25 +47,25 @@ def test_swiss_roll_distances_and_reconstruction() -> None:
 def test_the_squared_form_fits_the_square_root() -> None:
     points = np.linspace(0, 1, 40)[:, None] * [12.0, 1.0] + [-2.0, 0.0]
     distances = cdist(points, points)
-    metric = Embedding.fit(points, distances, BOX, np.random.default_rng(0), epochs=400, squared=True, beta=100.0)
+    metric = Latent.fit(points, distances, BOX, np.random.default_rng(0), epochs=400, squared=True, beta=100.0)
     latent = metric.pairwise(points, points)
     error = np.abs(latent**2 - distances).mean() / distances.mean()
     assert error < 0.4  # sqrt(d) on a line cannot be embedded in the plane without distortion
     assert error < np.abs(latent - distances).mean() / distances.mean()
 
 
-def test_the_same_generator_gives_the_same_embedding(fitted: Embedding) -> None:
+def test_the_same_generator_gives_the_same_embedding(fitted: Latent) -> None:
     contexts = BOX.uniform(60, np.random.default_rng(0)).points
-    again = Embedding.fit(contexts, cdist(contexts, contexts), BOX, np.random.default_rng(1), epochs=300)
+    again = Latent.fit(contexts, cdist(contexts, contexts), BOX, np.random.default_rng(1), epochs=300)
     np.testing.assert_array_equal(again.encode(contexts), fitted.encode(contexts))
 
 
-def test_decoded_contexts_stay_in_their_space(fitted: Embedding) -> None:
+def test_decoded_contexts_stay_in_their_space(fitted: Latent) -> None:
     wild = np.random.default_rng(0).normal(scale=1e3, size=(100, 2))
     assert BOX.contains(fitted.decode(wild)).all()
 
 
-def test_the_way_is_straight_in_the_latent_space(fitted: Embedding) -> None:
+def test_the_way_is_straight_in_the_latent_space(fitted: Latent) -> None:
     x, y = BOX.uniform(5, np.random.default_rng(2)).points, BOX.uniform(5, np.random.default_rng(3)).points
     points, shares = fitted.interpolate(x, y, 0.25)
     assert points.shape == (5, 1, 2)
@@ -75,7 +75,7 @@ def test_the_way_is_straight_in_the_latent_space(fitted: Embedding) -> None:
     np.testing.assert_allclose(fitted.plan_cost(x, y), fitted.pairwise(x, y) ** 2)
 
 
-def test_a_geodesic_runs_from_source_to_target(fitted: Embedding) -> None:
+def test_a_geodesic_runs_from_source_to_target(fitted: Latent) -> None:
     source = Particles.uniform([-2, 0], [0, 0.2], 20, np.random.default_rng(0))
     target = Particles.uniform([8, 0.8], [10, 1.0], 20, np.random.default_rng(1))
     path = Geodesic(source, target, fitted)
@@ -86,13 +86,48 @@ def test_a_geodesic_runs_from_source_to_target(fitted: Embedding) -> None:
 
 def test_equal_returns_everywhere_do_not_break_it() -> None:
     contexts = BOX.uniform(60, np.random.default_rng(0)).points
-    metric = Embedding.fit(contexts, np.zeros((60, 60)), BOX, np.random.default_rng(0), epochs=300)
+    metric = Latent.fit(contexts, np.zeros((60, 60)), BOX, np.random.default_rng(0), epochs=300)
     assert np.isfinite(metric.encode(contexts)).all()
 
 
 def test_wrong_shapes_are_refused() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(InvalidInput, match="expected contexts of dimension 2, got dimension 3"):
-        Embedding.fit(np.zeros((4, 3)), np.zeros((4, 4)), BOX, rng)
+        Latent.fit(np.zeros((4, 3)), np.zeros((4, 4)), BOX, rng)
     with pytest.raises(InvalidInput, match=r"expected distances of shape \(4, 4\), got shape \(3, 4\)"):
-        Embedding.fit(np.zeros((4, 2)), np.zeros((3, 4)), BOX, rng)
+        Latent.fit(np.zeros((4, 2)), np.zeros((3, 4)), BOX, rng)
+
+
+def test_a_latent_space_fitted_to_distances_knows_no_returns(fitted: Latent) -> None:
+    with pytest.raises(
+        InvalidInput, match="expected a latent space that was fitted to returns, got one fitted to distances"
+    ):
+        fitted.returns(np.zeros((1, 2)))
+
+
+def test_the_recipe_embeds_the_difference_of_returns() -> None:
+    """J rises along the first axis only: contexts that differ in the second are near, the others far in proportion."""
+    rng = np.random.default_rng(0)
+    contexts = BOX.uniform(200, rng).points
+    episodes = Episodes(contexts, contexts[:, 0], np.ones(200), np.zeros(200))
+    metric = Embedding(BOX, worst_return=-2.0, contexts=100, epochs=100).fit(episodes, rng)
+    x, aside, ahead = (np.array([[0.0, low]]) + [[shift, 0.0]] for low, shift in ((0.2, 0), (0.8, 0), (0.2, 6.0)))
+    assert metric.pairwise(x, ahead)[0, 0] == pytest.approx(6.0, rel=0.25)
+    assert metric.pairwise(x, aside)[0, 0] < 0.35 * metric.pairwise(x, ahead)[0, 0]
+    np.testing.assert_allclose(metric.returns(ahead), 6.0, atol=0.3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epochs": 0}, "expected epochs to be a positive integer, got 0"),
+        ({"contexts": 0}, "expected contexts to be a positive integer, got 0"),
+        ({"latent": -1}, "expected latent to be a positive integer, got -1"),
+        ({"memory": 1.5}, "expected memory to be a positive integer, got 1.5"),
+        ({"beta": 0.0}, "expected beta > 0, got 0.0"),
+    ],
+)
+def test_the_recipe_refuses(options: dict[str, float], message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Embedding(BOX, -1.0, **options)  # type: ignore[arg-type]
+    assert str(caught.value) == message

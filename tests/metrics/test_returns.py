@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from geodesic.distributions import ContextSpace
+from geodesic.contexts import ContextSpace, Episodes
 from geodesic.envs.u_maze import UMaze, nearest_free, path_length
 from geodesic.errors import InvalidInput
-from geodesic.metrics.returns import BUFFER, ReturnDifference, ReturnLift, ReturnModel, lattice
+from geodesic.metrics.returns import BUFFER, LiftedGraph, ReturnDifference, ReturnLift, ReturnModel, lattice
 from geodesic.transport.geodesic import Geodesic, wasserstein
 
 SPACE = ContextSpace([0.0, 0.0], [10.0, 1.0])
@@ -89,7 +89,7 @@ def test_return_difference_is_the_difference_of_returns() -> None:
 def test_without_a_return_the_lift_is_the_straight_distance_in_units_of_the_space() -> None:
     """The graph's ways have 16 directions or more: at most 3 % longer than straight ones."""
     ends = np.random.default_rng(0).uniform([0, 0], [10, 1], (40, 2))
-    metric = ReturnLift(lambda c: np.zeros(len(c)), SPACE, ends, beta=1.0)
+    metric = LiftedGraph(lambda c: np.zeros(len(c)), SPACE, ends, beta=1.0)
     straight = np.linalg.norm((ends[:, None] - ends[None]) / [10.0, 1.0], axis=2)
     got = metric.pairwise(ends, ends)
     assert (got >= straight - 1e-12).all()
@@ -99,13 +99,13 @@ def test_without_a_return_the_lift_is_the_straight_distance_in_units_of_the_spac
 def test_a_monotone_return_adds_its_height() -> None:
     """Along one axis J rises by 2 over the side: d = sqrt(1 + (beta 2)^2) from end to end."""
     line = ContextSpace([0.0], [10.0])
-    metric = ReturnLift(lambda c: 0.2 * c[:, 0], line, [[0.0], [10.0]], beta=1.5)
+    metric = LiftedGraph(lambda c: 0.2 * c[:, 0], line, np.array([[0.0], [10.0]]), beta=1.5)
     assert metric.pairwise(np.array([[0.0]]), np.array([[10.0]]))[0, 0] == pytest.approx(np.sqrt(10))
 
 
 def test_distances_are_strictly_positive_and_symmetric() -> None:
     anchors = np.random.default_rng(0).uniform([0, 0], [10, 1], (50, 2))
-    d = ReturnLift(lambda c: np.round(c[:, 0]), SPACE, anchors, beta=2.0).pairwise(anchors, anchors)
+    d = LiftedGraph(lambda c: np.round(c[:, 0]), SPACE, anchors, beta=2.0).pairwise(anchors, anchors)
     np.testing.assert_allclose(d, d.T)
     assert (d[~np.eye(50, dtype=bool)] > 0).all()
     assert (np.diag(d) == 0).all()
@@ -113,20 +113,59 @@ def test_distances_are_strictly_positive_and_symmetric() -> None:
 
 def test_a_tight_cloud_of_anchors_stays_connected() -> None:
     anchors = [5.0, 0.5] + 1e-6 * np.random.default_rng(0).standard_normal((100, 2))
-    metric = ReturnLift(lambda c: np.zeros(len(c)), SPACE, anchors, beta=1.0)
+    metric = LiftedGraph(lambda c: np.zeros(len(c)), SPACE, anchors, beta=1.0)
     assert np.isfinite(metric.distances).all()
 
 
-def test_negative_beta_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="expected beta >= 0, got -1"):
-        ReturnLift(lambda c: c[:, 0], SPACE, [[0.0, 0.0]], beta=-1)
+RECIPE = {"space": SPACE, "worst_return": -1.0, "threshold": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": -1.0}, "expected a threshold above the worst return -1.0, got -1.0"),
+        ({"threshold": float("nan")}, "expected a threshold above the worst return -1.0, got nan"),
+        ({"lift": -1.0}, "expected lift >= 0, got -1.0"),
+        ({"lift": float("inf")}, "expected lift >= 0, got inf"),
+        ({"neighbours": 0}, "expected neighbours to be a positive integer, got 0"),
+        ({"memory": 0}, "expected memory to be a positive integer, got 0"),
+    ],
+)
+def test_a_recipe_refuses(options: dict[str, float], message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        ReturnLift(**{**RECIPE, **options})
+    assert str(caught.value) == message
+
+
+def test_a_climb_from_the_worst_return_to_the_threshold_is_worth_the_lift() -> None:
+    """On a line of side 10, between a context at the worst return and one at the threshold: sqrt(1 + lift^2) sides."""
+    line, rng = ContextSpace([0.0], [10.0]), np.random.default_rng(0)
+    contexts = np.linspace(0.0, 10.0, 150)[:, None]
+    episodes = Episodes(contexts, -3.0 + 0.4 * contexts[:, 0], np.ones(150), np.zeros(150))
+    for lift in (0.0, 2.0, 5.0):
+        metric = ReturnLift(line, worst_return=-3.0, threshold=1.0, lift=lift).fit(episodes, rng, [[0.0], [10.0]])
+        length = metric.pairwise(np.array([[0.0]]), np.array([[10.0]]))[0, 0]
+        assert length == pytest.approx(np.hypot(1.0, lift), rel=0.01)
+
+
+def test_a_fit_keeps_the_return_model_and_meets_its_anchors() -> None:
+    rng = np.random.default_rng(0)
+    contexts, anchors = rng.uniform([0, 0], [10, 1], (80, 2)), rng.uniform([0, 0], [10, 1], (7, 2))
+    episodes = Episodes(contexts, np.sin(contexts[:, 0]), np.ones(80), np.zeros(80))
+    metric = ReturnLift(**RECIPE).fit(episodes, rng, anchors)
+    assert isinstance(metric, LiftedGraph)
+    np.testing.assert_array_equal(metric.support[metric.index(anchors)], anchors)
+    model = ReturnModel(contexts, episodes.returns, SPACE, -1.0)
+    np.testing.assert_array_equal(metric.returns(anchors), model(anchors))
+    with pytest.raises(InvalidInput, match="expected anchors of dimension 2, got dimension 1"):
+        ReturnLift(**RECIPE).fit(episodes, rng, [[0.0]])
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_with_the_true_return_the_path_goes_around_the_wall_at_constant_speed(seed: int) -> None:
     rng = np.random.default_rng(seed)
     source, target = ENV.source(rng), ENV.target(rng)
-    metric = ReturnLift(oracle, ENV.context_space, np.concatenate([source.points, target.points]), beta=2.0)
+    metric = LiftedGraph(oracle, ENV.context_space, np.concatenate([source.points, target.points]), beta=2.0)
     path = Geodesic(source, target, metric)
     stages = [path(t).merged() for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
     for stage in stages[1:4]:

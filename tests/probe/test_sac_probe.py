@@ -27,7 +27,7 @@ def train(sac, step, start, iterations, seed=0):
     def move(carry, key):
         state, obs = carry
         act, env, reset = jax.random.split(key, 3)
-        action, stored = sac.explore(state, obs[None], act)
+        action, stored = sac.act(state, obs[None], act)
         next_obs, reward, terminated, truncated = step(obs, action[0], env)
         seen = Transitions(obs[None], stored, reward[None], next_obs[None], terminated[None], truncated[None])
         return (state, jnp.where(terminated | truncated, start(reset), next_obs)), seen

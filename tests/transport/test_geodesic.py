@@ -4,6 +4,7 @@ import pytest
 import geodesic as gd
 from geodesic.errors import InvalidInput
 from geodesic.metrics import Euclidean, Graph, Matrix
+from geodesic.transport import geodesic as module
 
 A = gd.Particles([[0.0, 0.0], [1.0, 0.0]])
 B = gd.Particles([[0.0, 2.0], [1.0, 2.0], [5.0, 5.0]], [0.5, 0.5, 0.0])
@@ -27,12 +28,25 @@ def test_ends_are_the_very_objects_and_need_no_plan():
 def test_one_plan_serves_every_alpha(monkeypatch):
     path = gd.Geodesic(A, B)
     calls = []
-    solve = gd.transport.geodesic.solve
-    monkeypatch.setattr("geodesic.transport.geodesic.solve", lambda *args: calls.append(1) or solve(*args))
+    solve = module.solve
+    monkeypatch.setattr(module, "solve", lambda *args: calls.append(1) or solve(*args))
     for t in np.linspace(0, 1, 20):
         path(t)
     assert path.length
     assert len(calls) == 1
+
+
+def test_the_size_decides_whether_the_plan_is_exact_or_partitioned(monkeypatch):
+    rng = np.random.default_rng(3)
+    source, target = gd.Particles(rng.normal(size=(40, 2))), gd.Particles(rng.normal(size=(40, 2)) + 4)
+    partitioned, called = module.partitioned_plan, []
+    monkeypatch.setattr(module, "partitioned_plan", lambda *given: called.append(given) or partitioned(*given))
+    assert module.solve(source, target, Euclidean()).excess == 0
+    assert not called
+    monkeypatch.setattr(module, "EXACT_SIZE", 39)
+    plan = module.solve(source, target, Euclidean())
+    assert len(called) == 1
+    assert plan.excess >= 0
 
 
 def test_mass_between_nodes_is_split_linearly_on_the_full_support():

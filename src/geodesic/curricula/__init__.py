@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from geodesic.curricula.alp_gmm import ALPGMM
-from geodesic.curricula.base import Curriculum, Episodes, Problem, State
+from geodesic.curricula.base import Arrays, Curriculum, Kind, Problem, State
 from geodesic.curricula.currot import CURROT
 from geodesic.curricula.fixed import Linear, TargetOnly, Uniform
 from geodesic.curricula.goal_gan import GoalGAN
@@ -15,7 +15,7 @@ from geodesic.curricula.spdl import SPDL
 from geodesic.curricula.wb_spdl import WassersteinSPDL
 from geodesic.errors import InvalidInput, UnknownName
 
-REGISTRY: dict[str, type[Curriculum]] = {
+REGISTRY: dict[str, type[Curriculum[Any]]] = {
     "gradient": Gradient,
     "target-only": TargetOnly,
     "uniform": Uniform,
@@ -32,10 +32,11 @@ __all__ = [
     "CURROT",
     "REGISTRY",
     "SPDL",
+    "Arrays",
     "Curriculum",
-    "Episodes",
     "GoalGAN",
     "Gradient",
+    "Kind",
     "Linear",
     "Problem",
     "State",
@@ -43,21 +44,23 @@ __all__ = [
     "Uniform",
     "WassersteinSPDL",
     "build",
+    "options_of",
 ]
 
 
-def build(name: str, problem: Problem, **options: Any) -> Curriculum:
+def build(name: str, problem: Problem, **options: Any) -> Curriculum[Any]:
     """The named method on this problem. Options are the method's own hyperparameters and win over the problem's."""
-    if name not in REGISTRY:
-        raise UnknownName("method", name, REGISTRY)
-    return construct(REGISTRY[name], problem, **options)
-
-
-def construct(method: type[Curriculum], problem: Problem, **options: Any) -> Curriculum:
-    """A curriculum of this class, its fields that are named like the problem's filled from it."""
-    known = [field.name for field in fields(method) if field.init]
+    known = options_of(name)
+    method = REGISTRY[name]
     for option in options:
         if option not in known:
             raise InvalidInput(f"expected an option of {method.__name__} ({', '.join(known)}), got {option!r}")
     stated = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name in known}
     return method(**{**stated, **options})
+
+
+def options_of(name: str) -> list[str]:
+    """The names of a method's hyperparameters."""
+    if name not in REGISTRY:
+        raise UnknownName("method", name, REGISTRY)
+    return [field.name for field in fields(REGISTRY[name]) if field.init]

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from geodesic.curricula.base import Arrays, Curriculum, Episodes, State
+from geodesic.contexts import ContextSpace, Episodes, FloatArray, as_count
+from geodesic.curricula.base import Arrays, Curriculum, State
 from geodesic.curricula.mixtures import Mixture, fit_mixtures
-from geodesic.curricula.units import draw_uniform, inside, unit_length
-from geodesic.distributions import ContextSpace, FloatArray, as_count
 from geodesic.errors import InvalidInput
 
 COMPONENTS = range(2, 11)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ALPGMMState(State):
     """The last episodes, oldest first: contexts (n, d), returns (n,) and the return's change (n,) at each; and
 
@@ -36,7 +35,7 @@ class ALPGMMState(State):
 
 
 @dataclass(frozen=True)
-class ALPGMM(Curriculum):
+class ALPGMM(Curriculum[ALPGMMState]):
     """A Gaussian mixture on (context, absolute learning progress), drawn from where progress is high.
 
         ALP(c) = |return(c) - return(nearest earlier context)| / range of all returns
@@ -63,7 +62,7 @@ class ALPGMM(Curriculum):
             raise InvalidInput(f"expected random_ratio in [0, 1], got {self.random_ratio!r}")
         for name in ("fit_rate", "max_size", "particles"):
             as_count(getattr(self, name), name)
-        unit_length(self.space)  # refuses a space without bounds
+        self.space.sides  # noqa: B018  refuses a space without bounds
 
     def init(self, rng: np.random.Generator) -> ALPGMMState:
         return ALPGMMState(
@@ -132,14 +131,14 @@ class ALPGMM(Curriculum):
         ]
         contexts = self.space.low + np.concatenate(drawn) * self.space.sides
         if free:
-            contexts = np.concatenate([draw_uniform(self.space, free, rng), contexts])
+            contexts = np.concatenate([self.space.draw(free, rng), contexts])
         return state.replace(
-            distribution=inside(self.space, contexts),
+            distribution=self.space.inside(contexts),
             stage=state.stage + 1,
             event=f"mixture of {len(shares)}" + (f", {state.failures} fits failed" if state.failures else ""),
             fresh=0,
             means=mixture.means,
         )
 
-    def snapshot(self, state: Any) -> Arrays:
+    def snapshot(self, state: ALPGMMState) -> Arrays:
         return {"means": state.means}

@@ -13,92 +13,27 @@ from __future__ import annotations
 import typing
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from geodesic.distributions import ContextSpace, FloatArray, Particles, as_points, as_vector
-from geodesic.errors import InvalidInput
-from geodesic.metrics.base import Metric
+from geodesic.contexts import ContextSpace, Episodes, FloatArray, Particles
+from geodesic.contexts.episodes import COLUMNS
+from geodesic.metrics.base import Metric, Recipe
 
-IntArray = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
+Kind = Literal["train", "explore"]
+S = TypeVar("S", bound="State")
 
 
-@dataclass(frozen=True, eq=False)
-class Episodes:
-    """What an agent reports back: the episodes that ended, oldest first.
-
-    contexts (n, d); returns (n,), undiscounted; lengths (n,), in environment steps; stages (n,), the stage in which
-    each episode began; successes (n,), 0 or 1, NaN where the environment does not say.
-    """
-
-    contexts: FloatArray
-    returns: FloatArray
-    lengths: IntArray
-    stages: IntArray
-    successes: FloatArray
-
-    def __init__(
-        self,
-        contexts: ArrayLike,
-        returns: ArrayLike,
-        lengths: ArrayLike,
-        stages: ArrayLike,
-        successes: ArrayLike | None = None,
-    ) -> None:
-        points = np.array(contexts, dtype=np.float64)
-        if points.size:
-            points = as_points(points, "contexts")
-        elif points.ndim != 2:
-            points = points.reshape(0, 1)
-        n = len(points)
-        for name, values, dtype in (
-            ("returns", returns, np.float64),
-            ("lengths", lengths, np.int64),
-            ("stages", stages, np.int64),
-        ):
-            object.__setattr__(self, name, (as_vector(values, name, n) if n else np.zeros(0)).astype(dtype))
-        flags = np.full(n, np.nan) if successes is None else np.array(successes, dtype=np.float64)
-        if flags.shape != (n,):
-            raise InvalidInput(f"expected successes of shape ({n},), got shape {flags.shape}")
-        object.__setattr__(self, "contexts", points)
-        object.__setattr__(self, "successes", flags)
-
-    def __len__(self) -> int:
-        return len(self.returns)
-
-    def __getitem__(self, which: Any) -> Episodes:
-        return Episodes(
-            self.contexts[which], self.returns[which], self.lengths[which], self.stages[which], self.successes[which]
-        )
-
-    @classmethod
-    def empty(cls, dim: int) -> Episodes:
-        return cls(np.zeros((0, dim)), [], [], [])
-
-    def of_stage(self, stage: int) -> Episodes:
-        """The episodes that began in this stage."""
-        return self[self.stages == stage]
-
-    def followed_by(self, other: Episodes) -> Episodes:
-        if not len(self) or not len(other):
-            return other if len(other) else self
-        pairs = zip(self._columns(), other._columns())
-        return Episodes(*(np.concatenate(pair) for pair in pairs))
-
-    def _columns(self) -> tuple[NDArray[Any], ...]:
-        return self.contexts, self.returns, self.lengths, self.stages, self.successes
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class State:
     """Where a curriculum stands. Subclasses add what their method has to remember.
 
     stage counts the distributions handed out, alpha is the share of the way to the target (methods without a path
-    report their own measure of it, or 0), done says that the distribution will not change any more, and event says
-    why this stage began.
+    report their own measure of it, or 0), done says that the distribution will not change any more, event says why
+    this stage began, and kind what it is for: to train on the way to the target, or to explore for a metric.
     """
 
     distribution: Particles
@@ -106,6 +41,13 @@ class State:
     alpha: float = 0.0
     done: bool = False
     event: str = "start"
+    kind: Kind = "train"
+
+    def __repr__(self) -> str:
+        event = self.event if len(self.event) <= 30 else f"{self.event[:27]}..."
+        words = (f"stage {self.stage}", f"alpha {self.alpha:.3g}", self.kind, repr(event), "done" if self.done else "")
+        points = f"{len(self.distribution)} points"
+        return f"{type(self).__name__}({', '.join(word for word in (*words, points) if word)})"
 
     def replace(self, **changes: Any) -> Self:
         return replace(self, **changes)
@@ -123,7 +65,7 @@ class Problem:
     target: Particles
     space: ContextSpace
     threshold: float
-    metric: Metric | None = None
+    metric: Metric | Recipe | None = None
     worst_return: float = 0.0
     source_moments: tuple[FloatArray, FloatArray] | None = None
     target_moments: tuple[FloatArray, FloatArray] | None = None
@@ -134,36 +76,35 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Curriculum(ABC):
+class Curriculum(ABC, Generic[S]):
     """Frozen hyperparameters of a method. Fields named like a field of Problem are filled from it by `build`."""
 
     state_type: ClassVar[type[State]] = State
 
     @abstractmethod
-    def init(self, rng: np.random.Generator) -> State:
+    def init(self, rng: np.random.Generator) -> S:
         """The first stage."""
 
     @abstractmethod
-    def update(self, state: Any, episodes: Episodes, rng: np.random.Generator) -> State:
+    def update(self, state: S, episodes: Episodes, rng: np.random.Generator) -> S:
         """The state after the agent reported these episodes. No episodes: the same state."""
 
-    def snapshot(self, state: Any) -> Arrays:
+    def snapshot(self, state: S) -> Arrays:
         """Arrays that picture this stage beyond its distribution, kept in the run folder for the figures."""
         return {}
 
-    def save(self, state: State) -> Arrays:
+    def save(self, state: S) -> Arrays:
         """The state as named arrays, without pickle."""
         arrays: Arrays = {}
         for field in fields(state):
             _pack(field.name, getattr(state, field.name), arrays)
         return arrays
 
-    def load(self, arrays: Arrays) -> State:
+    def load(self, arrays: Arrays) -> S:
         """The state that `save` gave."""
         hints = typing.get_type_hints(self.state_type)
-        return self.state_type(
-            **{field.name: _unpack(field.name, hints[field.name], arrays) for field in fields(self.state_type)}
-        )
+        values = {field.name: _unpack(field.name, hints[field.name], arrays) for field in fields(self.state_type)}
+        return typing.cast(S, self.state_type(**values))
 
 
 def _pack(name: str, value: Any, arrays: Arrays) -> None:
@@ -172,7 +113,7 @@ def _pack(name: str, value: Any, arrays: Arrays) -> None:
     if isinstance(value, Particles):
         value = {"points": value.points, "weights": value.weights}
     elif isinstance(value, Episodes):
-        value = dict(zip(_EPISODE_COLUMNS, value._columns()))
+        value = dict(zip(COLUMNS, value.columns()))
     if isinstance(value, dict):
         for key, item in value.items():
             _pack(f"{name}/{key}", item, arrays)
@@ -189,9 +130,11 @@ def _unpack(name: str, hint: Any, arrays: Arrays) -> Any:
     if hint is Particles:
         return Particles(arrays[f"{name}/points"], arrays[f"{name}/weights"])
     if hint is Episodes:
-        return Episodes(*(arrays[f"{name}/{column}"] for column in _EPISODE_COLUMNS))
+        return Episodes(*(arrays[f"{name}/{column}"] for column in COLUMNS))
     if hint in (int, float, bool, str):
         return hint(arrays[name].item())
+    if typing.get_origin(hint) is Literal:
+        return str(arrays[name].item())
     if hint is dict or typing.get_origin(hint) is dict:
         return _nested(name + "/", arrays)
     return arrays[name]
@@ -207,6 +150,3 @@ def _nested(prefix: str, arrays: Arrays) -> dict[str, Any]:
                 branch = branch.setdefault(parent, {})
             branch[leaf] = value
     return tree
-
-
-_EPISODE_COLUMNS = ("contexts", "returns", "lengths", "stages", "successes")

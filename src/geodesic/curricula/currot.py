@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.curricula.base import Arrays, Curriculum, Episodes, State
+from geodesic.contexts import ContextSpace, Episodes, FloatArray, Particles, as_count
+from geodesic.coupling import assignment
+from geodesic.curricula.base import Arrays, Curriculum, State
 from geodesic.curricula.regression import NadarayaWatson
-from geodesic.curricula.units import inside, unit_length
-from geodesic.distributions import ContextSpace, FloatArray, Particles, as_count
 from geodesic.errors import InvalidInput
 
 PROBES = 8  # points on the way of a particle at which its performance is looked up
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CURROTState(State):
     """Particles (n, d) and the samples (n, d) of the target that they are after; and
 
@@ -36,7 +36,7 @@ class CURROTState(State):
 
 
 @dataclass(frozen=True)
-class CURROT(Curriculum):
+class CURROT(Curriculum[CURROTState]):
     """Particles that approach the target as far as the agent's estimated performance stays above the threshold.
 
         min_p W2(p, target)   with J(c) >= threshold for all c in p and W(p, old) <= epsilon.
@@ -76,10 +76,10 @@ class CURROT(Curriculum):
     def init(self, rng: np.random.Generator) -> CURROTState:
         particles = self.source.sample(rng, self.n_particles)
         goals = self.target.sample(rng, self.n_particles)
-        pairs = assign(self._scaled(particles), self._scaled(goals))
+        pairs = assignment(self._scaled(particles), self._scaled(goals))
         nothing = Episodes.empty(self.space.dim)
         return CURROTState(
-            inside(self.space, particles),
+            self.space.inside(particles),
             particles=particles,
             goals=goals,
             mastered=nothing,
@@ -109,7 +109,7 @@ class CURROT(Curriculum):
         """Keep the mastered episodes that cover the target best."""
         if len(state.mastered) <= self.n_particles:
             return state
-        chosen = assign(self._scaled(state.goals), self._scaled(state.mastered.contexts))
+        chosen = assignment(self._scaled(state.goals), self._scaled(state.mastered.contexts))
         return state.replace(mastered=state.mastered[np.sort(chosen)])
 
     def is_competent(self, state: CURROTState) -> bool:
@@ -125,13 +125,13 @@ class CURROT(Curriculum):
         model = self.model(state)
         low = model.predict(self._scaled(state.particles)) < self.threshold
         points = self.retreat(state, low, rng)
-        goals = state.goals[assign(self._scaled(points), self._scaled(state.goals))]
+        goals = state.goals[assignment(self._scaled(points), self._scaled(state.goals))]
         points = self.advance(points, goals, model)
         if np.array_equal(points, state.particles):
             return state
         left = self._distance(points, goals)
         return state.replace(
-            distribution=inside(self.space, points),
+            distribution=self.space.inside(points),
             stage=state.stage + 1,
             alpha=float(np.clip(1.0 - left / state.length, 0.0, 1.0)) if state.length else 1.0,
             event=f"moved, {int(low.sum())} of {len(low)} particles back" if low.any() else "moved",
@@ -145,7 +145,7 @@ class CURROT(Curriculum):
             return state.particles
         if len(known) < len(low):
             known = np.concatenate([known, known[rng.integers(len(known), size=len(low) - len(known))]])
-        pairs = assign(self._scaled(state.particles), self._scaled(known))
+        pairs = assignment(self._scaled(state.particles), self._scaled(known))
         return np.where(low[:, None], known[pairs], state.particles)
 
     def advance(self, points: FloatArray, goals: FloatArray, model: NadarayaWatson) -> FloatArray:
@@ -161,19 +161,11 @@ class CURROT(Curriculum):
         steps = np.logical_and.accumulate(good, axis=1).sum(axis=1)
         return np.asarray(probes[np.arange(n), np.maximum(steps - 1, 0)])
 
-    def snapshot(self, state: Any) -> Arrays:
+    def snapshot(self, state: CURROTState) -> Arrays:
         return {"mastered": state.mastered.contexts}
 
     def _scaled(self, points: FloatArray) -> FloatArray:
-        return points / unit_length(self.space)
+        return points / self.space.unit_length
 
     def _distance(self, points: FloatArray, goals: FloatArray) -> float:
         return float(np.sqrt((self._scaled(points - goals) ** 2).sum(axis=1).mean()))
-
-
-def assign(rows: FloatArray, columns: FloatArray) -> NDArray[np.intp]:
-    """For each row point (n, d) its own column point (m, d), m >= n, so that the squared distances sum to the least."""
-    from scipy.optimize import linear_sum_assignment
-
-    cost = (rows**2).sum(axis=1)[:, None] + (columns**2).sum(axis=1) - 2.0 * rows @ columns.T
-    return np.asarray(linear_sum_assignment(cost)[1])

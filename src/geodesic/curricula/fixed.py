@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geodesic.curricula.base import Curriculum, Episodes, State
-from geodesic.curricula.staged import Staged
-from geodesic.distributions import ContextSpace, Particles
+from geodesic.contexts import ContextSpace, Episodes, Particles
+from geodesic.curricula.base import Curriculum, State
+from geodesic.curricula.gradient.paces import Path
+from geodesic.curricula.gradient.staged import Staged
 
 
 @dataclass(frozen=True)
-class TargetOnly(Curriculum):
+class TargetOnly(Curriculum[State]):
     """No-Curriculum: the target from the first step on."""
 
     target: Particles
@@ -25,7 +26,7 @@ class TargetOnly(Curriculum):
 
 
 @dataclass(frozen=True)
-class Uniform(Curriculum):
+class Uniform(Curriculum[State]):
     """Domain-Randomization: the whole context space from the first step on.
 
     A continuous space is represented by `particles` samples drawn once.
@@ -48,7 +49,11 @@ class Linear(Staged):
     It puts no mass between source and target: it has the geodesic's W1 speed, but its mass jumps.
     """
 
-    def distribution(self, alpha: float) -> Particles:
+    @property
+    def path(self) -> Path:
+        return self.mixture
+
+    def mixture(self, alpha: float) -> Particles:
         if alpha in (0.0, 1.0):
             return self.target if alpha else self.source
         return Particles(

@@ -11,7 +11,10 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from geodesic.distributions import FloatArray
+from geodesic.contexts import FloatArray
+from geodesic.runtime import prepare
+
+prepare()
 
 Params = dict[str, Any]
 BAD, GOOD, NEUTRAL = -1.0, 1.0, 0.0  # the paper's a, b and c

@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from geodesic.contexts import FloatArray, Particles
 from geodesic.curricula.regression import NadarayaWatson
-from geodesic.distributions import FloatArray, Particles
 from geodesic.errors import InvalidInput
 
 

@@ -8,16 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from geodesic.curricula.base import Arrays, Curriculum, Episodes, State
-from geodesic.curricula.units import inside, unit_length
-from geodesic.distributions import ContextSpace, FloatArray, Particles, as_count
+from geodesic.contexts import ContextSpace, Episodes, FloatArray, Particles, as_count
+from geodesic.curricula.base import Arrays, Curriculum, State
 from geodesic.errors import InvalidInput
 
 LOWEST, HIGHEST = 0.25, 0.75  # success probabilities between which a goal is of intermediate difficulty
 APART = 0.01  # least distance of two mastered goals, as a share of the space
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GoalGANState(State):
     """params: both networks; contexts (n, d) and successes (n,) of the last episodes, oldest first; mastered (m, d):
 
@@ -32,7 +31,7 @@ class GoalGANState(State):
 
 
 @dataclass(frozen=True)
-class GoalGAN(Curriculum):
+class GoalGAN(Curriculum[GoalGANState]):
     """A least-squares GAN, pretrained on the source, that learns to draw goals with success in [0.25, 0.75].
 
     Every `fit_rate` episodes the last `memory` contexts are labelled by their estimated success and both networks are
@@ -67,7 +66,7 @@ class GoalGAN(Curriculum):
             raise InvalidInput(f"expected p_old in [0, 1], got {self.p_old!r}")
         for name in ("fit_rate", "memory", "neighbours", "fit_steps", "pretrain_steps", "particles"):
             as_count(getattr(self, name), name)
-        unit_length(self.space)  # refuses a space without bounds
+        self.space.sides  # noqa: B018  refuses a space without bounds
 
     def init(self, rng: np.random.Generator) -> GoalGANState:
         from geodesic.curricula import gan
@@ -146,9 +145,9 @@ class GoalGAN(Curriculum):
         contexts = self.space.low + 0.5 * (goals + 1.0) * self.space.sides
         if old:
             contexts[:old] = mastered[rng.integers(len(mastered), size=old)]
-        return inside(self.space, contexts + self.noise * self.space.sides * rng.standard_normal(contexts.shape))
+        return self.space.inside(contexts + self.noise * self.space.sides * rng.standard_normal(contexts.shape))
 
-    def snapshot(self, state: Any) -> Arrays:
+    def snapshot(self, state: GoalGANState) -> Arrays:
         return {"mastered": state.mastered}
 
     def _scaled(self, contexts: FloatArray) -> FloatArray:

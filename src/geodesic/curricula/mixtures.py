@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.distributions import FloatArray
+from geodesic.contexts import FloatArray
 
 RIDGE = 1e-6  # added to each variance, so that a component on one point keeps a density
 SMALLEST = 10 * np.finfo(np.float64).eps  # mass of a component that no point belongs to

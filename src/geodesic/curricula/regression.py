@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geodesic.distributions import FloatArray
+from geodesic.contexts import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

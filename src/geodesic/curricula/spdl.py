@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from geodesic.curricula.base import Arrays, Curriculum, Episodes, State
+from geodesic.contexts import ContextSpace, Episodes, FloatArray, Particles, as_count, as_vector
+from geodesic.curricula.base import Arrays, Curriculum, State
 from geodesic.curricula.gaussians import (
     Gaussian,
     ImportanceWeighted,
@@ -19,14 +20,12 @@ from geodesic.curricula.gaussians import (
     moments,
     unpack,
 )
-from geodesic.curricula.units import inside, unit_length
-from geodesic.distributions import ContextSpace, FloatArray, Particles, as_count, as_vector
 from geodesic.errors import InvalidInput
 
 MAX_ALPHA = 1e5  # the benchmark's bound on alpha, reached when the context distribution meets the target
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SPDLState(State):
     """The Gaussian, the episodes and environment steps since the last iteration, iterations, failed iterations."""
 
@@ -117,7 +116,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class SPDL(Curriculum):
+class SPDL(Curriculum[SPDLState]):
     """A Gaussian that trades the agent's return against its distance to the target, one small step at a time.
 
     Every `steps_per_iteration` environment steps:
@@ -184,7 +183,7 @@ class SPDL(Curriculum):
     def init(self, rng: np.random.Generator) -> SPDLState:
         fitted = [name for name in ("source", "target") if getattr(self, f"{name}_moments") is None]
         return SPDLState(
-            inside(self.space, self.start.sample(self.particles, rng)),
+            self.space.inside(self.start.sample(self.particles, rng)),
             event=f"start, Gaussian fitted to {' and '.join(fitted)}" if fitted else "start",
             mean=self.start.mean,
             chol=self.start.chol,
@@ -239,11 +238,11 @@ class SPDL(Curriculum):
         return self.max_kl
 
     def enter(self, state: SPDLState, gaussian: Gaussian, rng: np.random.Generator) -> SPDLState:
-        unit = unit_length(self.space)
+        unit = self.space.unit_length
         whole = self.start.wasserstein(self.goal, unit)
         left = gaussian.wasserstein(self.goal, unit)
         return state.replace(
-            distribution=inside(self.space, gaussian.sample(self.particles, rng)),
+            distribution=self.space.inside(gaussian.sample(self.particles, rng)),
             stage=state.stage + 1,
             alpha=float(np.clip(1.0 - left / whole, 0.0, 1.0)) if whole else 1.0,
             event=f"iteration {state.iteration}" + (f", {state.failures} failed" if state.failures else ""),
@@ -251,5 +250,5 @@ class SPDL(Curriculum):
             chol=gaussian.chol,
         )
 
-    def snapshot(self, state: Any) -> Arrays:
+    def snapshot(self, state: SPDLState) -> Arrays:
         return {"mean": state.mean, "cov": state.chol @ state.chol.T, "failures": np.asarray(state.failures)}

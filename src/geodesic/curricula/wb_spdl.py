@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from geodesic.contexts import FloatArray
 from geodesic.curricula.gaussians import BuresWasserstein, Cubature, Gaussian, StepFunction
 from geodesic.curricula.regression import NadarayaWatson
 from geodesic.curricula.spdl import SPDL
-from geodesic.curricula.units import unit_length
-from geodesic.distributions import FloatArray
 
 
 @dataclass(frozen=True)
@@ -26,11 +25,11 @@ class WassersteinSPDL(SPDL):
     """
 
     def value(self, old: Gaussian, contexts: FloatArray, values: FloatArray) -> StepFunction:
-        unit = unit_length(self.space)
+        unit = self.space.unit_length
         return Cubature(old, NadarayaWatson(contexts / unit, values, self.max_kl), unit)
 
     def distance(self, old: Gaussian, other: Gaussian) -> StepFunction:
-        return BuresWasserstein(old, other, unit_length(self.space))
+        return BuresWasserstein(old, other, self.space.unit_length)
 
     @property
     def radius(self) -> float:

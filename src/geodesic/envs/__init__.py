@@ -46,15 +46,18 @@ def make(name: str, **options: Any) -> Any:
     return REGISTRY[name].make(**options)
 
 
-def face(name: str, render_mode: str | None = None, **options: Any) -> gym.Env[Any, Any]:
-    """The Gymnasium environment of this name; `gymnasium.make` calls it."""
-    from geodesic.envs.cmdp import ContextualEnv
+def make_gymnasium(name: str, render_mode: str | None = None, **options: Any) -> gym.Env[Any, Any]:
+    """The Gymnasium environment of this name, on its target to begin with; `gymnasium.make` calls it."""
+    import numpy as np
 
-    return ContextualEnv(make(name, **options), render_mode)
+    from geodesic.envs.gymnasium import ContextualEnv
+
+    mdp = make(name, **options)
+    return ContextualEnv(mdp, mdp.context_space, mdp.target(np.random.default_rng(0)), render_mode)
 
 
 def register() -> None:
     """Make the environments known to `gymnasium.make`."""
     for name, spec in REGISTRY.items():
         if spec.gym_id not in gym.registry:
-            gym.register(spec.gym_id, entry_point="geodesic.envs:face", kwargs={"name": name})
+            gym.register(spec.gym_id, entry_point="geodesic.envs:make_gymnasium", kwargs={"name": name})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cached_property
-from typing import ClassVar
+from pathlib import Path
 
 import gymnasium as gym
 import jax
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.distributions import ContextSpace, FloatArray, Particles
+from geodesic.contexts import ContextSpace, FloatArray, Particles
 from geodesic.envs.cmdp import ContextualMDP
 from geodesic.errors import InvalidInput
 from geodesic.metrics import Matrix, Metric, TabularCMDP, contextual_distance
@@ -43,16 +43,17 @@ class Maze(ContextualMDP):
 
     The paper does not print the layout, the reward or the time limit. This layout has loops and dead ends; its farthest
     starts are 13 or 14 steps from the goal and yet near it in straight line, so that the Euclidean metric misleads.
-    Contexts are (row, column); observations are the flattened cell values 0 free, 1 wall, 2 agent, 3 goal.
+    Contexts are (row, column); observations are the flattened cell values 0 free, 1 wall, 2 agent, 3 goal. `layout` is
+    a text, or the path of a file that holds one.
 
     The state is the index of the agent's cell among the free cells; everything else is a table.
     """
 
-    name: ClassVar[str] = "maze"
-    max_steps: ClassVar[int] = 100
+    max_steps = 100
+    context_space: ContextSpace
 
     def __init__(self, layout: str = LAYOUT) -> None:
-        self.grid, self.goal = parse(layout)
+        self.grid, self.goal = parse(layout if "\n" in layout else _read(layout))
         self.cells: IntArray = np.argwhere(self.grid != WALL)
         self.goal_index = int(np.flatnonzero((self.cells == self.goal).all(axis=1))[0])
         self.starts: IntArray = np.delete(self.cells, self.goal_index, axis=0)
@@ -61,7 +62,7 @@ class Maze(ContextualMDP):
         if (self.distance < 0).any():
             row, column = self.cells[self.distance < 0][0]
             raise InvalidInput(f"expected every free cell to reach the goal, got a cut-off cell at ({row}, {column})")
-        self.context_space = ContextSpace.discrete(self.starts)
+        self.context_space = ContextSpace.discrete(self.starts, ("row", "column"))
         self.observation_space = gym.spaces.Box(0, 3, (self.grid.size,), np.float32)
         self.action_space = gym.spaces.Discrete(4)
         self.worst_return = -float(self.max_steps)
@@ -133,16 +134,16 @@ class Maze(ContextualMDP):
         cells = np.arange(len(self.cells))
         at_goal = cells == self.goal_index
         rewards = np.where(at_goal[:, None], 0.0, np.full(self.next_cell.shape, -1.0))
-        following = np.where(at_goal[:, None], cells[:, None], self.next_cell)
+        next_cell = np.where(at_goal[:, None], cells[:, None], self.next_cell)
         policy = self.distance[self.next_cell].argmin(axis=1)
-        tables = TabularCMDP(rewards, following, cells[~at_goal], self.starts)
+        tables = TabularCMDP(rewards, next_cell, cells[~at_goal], self.starts)
         return contextual_distance(tables, policy, gamma=1.0, strict=STRICT, graph=self.steps_between)
 
     def metric(self, name: str = "contextual") -> Metric | None:
         """The named distance between starts: contextual, graph (steps between) or l2 (straight, from cell to cell)."""
         if name == "l2":
             return Matrix(np.linalg.norm(self.starts[:, None] - self.starts, axis=2), self.starts)
-        return {"contextual": self.contextual, "graph": self.steps_between}[name]
+        return {"contextual": self.contextual, "graph": self.steps_between}.get(name)
 
     def image(self, state: jax.Array, context: FloatArray) -> NDArray[np.uint8]:
         colours = np.array([(255, 255, 255), (45, 45, 55), (214, 69, 65), (38, 166, 91)], dtype=np.uint8)
@@ -151,8 +152,8 @@ class Maze(ContextualMDP):
         values[tuple(self.cells[int(state)])] = AGENT
         return np.kron(colours[values], np.ones((24, 24, 1), dtype=np.uint8))
 
-    def _uniform_on(self, held: NDArray[np.bool_]) -> Particles:
-        return Particles.categorical(held / held.sum(), self.starts)
+    def _uniform_on(self, chosen: NDArray[np.bool_]) -> Particles:
+        return Particles.categorical(chosen / chosen.sum(), self.starts)
 
     def _cell_at(self) -> IntArray:
         table = np.full(self.grid.shape, -1)
@@ -184,6 +185,13 @@ class Maze(ContextualMDP):
         rows[:, flat[self.goal_index]] = GOAL
         rows[np.arange(len(self.cells)), flat] = AGENT
         return rows
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError as error:
+        raise InvalidInput(f"expected a layout in text, or a file that holds one, got {path!r}: {error}") from error
 
 
 def parse(layout: str) -> tuple[IntArray, IntArray]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.distributions import ContextSpace, FloatArray, Particles
+from geodesic.contexts import ContextSpace, FloatArray, Particles
 from geodesic.envs.cmdp import ContextualMDP
+from geodesic.metrics import Euclidean, Metric
 
 DT = 0.01
 SUBSTEPS = 10
@@ -40,10 +39,9 @@ class PointMass(ContextualMDP):
     before clipping, for methods that know Gaussians only. Success is the benchmark's: the mass within 0.25 of the goal.
     """
 
-    name: ClassVar[str] = "point-mass"
-    max_steps: ClassVar[int] = 100
+    max_steps = 100
     worst_return = 0.0
-    context_space = ContextSpace([-4.0, 0.5], [4.0, 8.0])
+    context_space = ContextSpace([-4.0, 0.5], [4.0, 8.0], names=("gate_position", "gate_width"))
     action_space = gym.spaces.Box(-MAX_FORCE, MAX_FORCE, (2,), np.float32)
     source_moments: Moments = (np.array([0.0, 4.25]), np.diag(np.square([2.0, 1.875])))
     target_moments: Moments = (np.array([2.5, 0.5]), np.diag(np.square([0.004, 0.00375])))
@@ -96,6 +94,10 @@ class PointMass(ContextualMDP):
         times = DT * SUBSTEPS * np.arange(1, self.max_steps + 1)
         distances = np.maximum(0.0, START[1] - GOAL[1] - 0.5 * acceleration * times**2)
         return np.full(len(contexts), np.exp(-DECAY * distances).sum())
+
+    def metric(self, name: str) -> Metric | None:
+        """l2, in the units of the contexts; nothing else is this environment's own."""
+        return Euclidean() if name == "l2" else None
 
     def image(self, state: jax.Array, context: FloatArray) -> NDArray[np.uint8]:
         """Wall grey, gate open, goal a green ring of the success radius, mass blue, or red after a crash."""

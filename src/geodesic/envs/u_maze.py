@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +10,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from geodesic.distributions import ContextSpace, FloatArray, Particles
+from geodesic.contexts import ContextSpace, FloatArray, Particles
 from geodesic.envs.cmdp import ContextualMDP
+from geodesic.metrics import Euclidean, Metric
 
 RADIUS = 0.4  # of the point: walls are inflated by it, so that the point's centre is all there is to test
 REACH = 0.6  # of the goal
@@ -62,8 +63,8 @@ class UMaze(ContextualMDP):
     the episode, otherwise -0.01. Observation: the six state values, time / 1000, the goal.
     """
 
-    name: ClassVar[str] = "u-maze"
-    max_steps: ClassVar[int] = 100
+    max_steps = 100
+    context_space: ContextSpace
     worst_return: float = -1.0
     observation_space = spaces.Box(
         np.array([LOW, LOW, -4, -1, -1, -1, 0, LOW, LOW], np.float32),
@@ -73,7 +74,7 @@ class UMaze(ContextualMDP):
 
     def __init__(self) -> None:
         super().__init__()
-        self.context_space = ContextSpace([LOW, LOW], [HIGH, HIGH])
+        self.context_space = ContextSpace([LOW, LOW], [HIGH, HIGH], names=("goal_x", "goal_y"))
 
     def initial(self, rng: jax.Array, params: jax.Array | None = None) -> UMazeState:
         zero = jnp.zeros((), jnp.float32)
@@ -114,6 +115,11 @@ class UMaze(ContextualMDP):
     def target(self, rng: np.random.Generator) -> Particles:
         return Particles.gaussian([0, 8], 1.0, 100, rng, self.context_space.low, self.context_space.high)
 
+    @property
+    def walls(self) -> tuple[tuple[float, float, float, float], ...]:
+        """Boxes (x0, y0, x1, y1) that no goal should lie in."""
+        return ((LOW, BLOCK[1], BLOCK[0], BLOCK[2]),)
+
     def is_feasible(self, contexts: FloatArray) -> NDArray[np.bool_]:
         """Goals within reach of a free position: about 1.4 % of source and target lie too deep in the wall."""
         return np.asarray(np.linalg.norm(contexts - nearest_free(contexts), axis=1) < REACH)
@@ -128,6 +134,10 @@ class UMaze(ContextualMDP):
         feasible = self.is_feasible(contexts)
         steps = np.maximum(np.ceil(np.where(feasible, ways, 0.0) - REACH - 1e-4), 1)
         return np.where(feasible, 1.0 - 0.01 * (steps - 1), self.worst_return)
+
+    def metric(self, name: str) -> Metric | None:
+        """l2, in the units of the contexts; nothing else is this environment's own."""
+        return Euclidean() if name == "l2" else None
 
     def image(self, state: UMazeState, context: FloatArray) -> NDArray[np.uint8]:
         """Walls grey, goal green, the point red with a dark line along its heading; y points up."""
@@ -161,7 +171,7 @@ def move(start: jax.Array, end: jax.Array) -> jax.Array:
 
 
 def _crossings(start: jax.Array, end: jax.Array) -> jax.Array:
-    """Share of the way at which the segment meets each inflated wall from its free side, infinite where it does not."""
+    """Share of the way at which the line meets each inflated wall from its free side, infinite where it does not."""
     before, after = (_SIDE * (point[_AXIS] - _PLACE) for point in (start, end))
     crossing = (before >= 0) & (after <= 0)
     at = before / jnp.where(crossing & (before > after), before - after, 1.0)
@@ -204,7 +214,7 @@ def path_length(starts: FloatArray, ends: FloatArray, thinner: float = 0.0) -> F
 
 
 def _blocked(a: FloatArray, b: FloatArray, right: float, lower: float, upper: float) -> NDArray[np.bool_]:
-    """Which segments a-b (n, 2) run through the open wall x < right, lower < y < upper."""
+    """Which lines a-b (n, 2) run through the open wall x < right, lower < y < upper."""
     enter, leave = np.zeros(len(a)), np.ones(len(a))
     # In shares of the way: where each half-plane  value + share * slope > 0  begins and ends, cut with the others.
     for value, slope in (

@@ -2,7 +2,7 @@
 
 A training iteration is the same for every learner and for both loops (compiled and host):
 
-    repeat `rollout` times:  action, stored = explore(state, obs, key);  step the environments
+    repeat `rollout` times:  action, stored = act(state, obs, key);  step the environments
     state = learn(state, transitions, key)
 
 so a learner is three functions, each of which can be compiled and mapped over runs.
@@ -15,6 +15,10 @@ from typing import Any, NamedTuple, Protocol
 import gymnasium as gym
 import jax
 
+from geodesic.runtime import prepare
+
+prepare()
+
 Key = jax.Array
 LearnerState = Any  # a pytree of arrays: parameters, optimiser, buffer, counters
 
@@ -22,7 +26,7 @@ LearnerState = Any  # a pytree of arrays: parameters, optimiser, buffer, counter
 class Transitions(NamedTuple):
     """What was seen; leading axes (rollout, n_envs).
 
-    `action` is what `explore` asked to be stored. `next_obs` is the observation after the step, before any reset.
+    `action` is what `act` asked to be stored. `next_obs` is the observation after the step, before any reset.
     """
 
     obs: jax.Array
@@ -42,7 +46,7 @@ class Learner(Protocol):
     def init(self, key: Key, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> LearnerState:
         """Fresh parameters, optimiser and, where the learner has one, an empty replay buffer."""
 
-    def explore(self, state: LearnerState, obs: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
+    def act(self, state: LearnerState, obs: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
         """A training action in the environment's units, and the form of it that is stored."""
 
     def learn(self, state: LearnerState, transitions: Transitions, key: Key) -> LearnerState:

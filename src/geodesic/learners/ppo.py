@@ -14,6 +14,7 @@ import optax
 from geodesic.errors import InvalidInput
 from geodesic.learners.base import Key, Transitions
 from geodesic.learners.networks import ACTIVATIONS, Params, forward, orthogonal_mlp
+from geodesic.learners.normalization import Running, first_moments, merged, normalized
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -21,6 +22,7 @@ LOG_2PI = math.log(2 * math.pi)
 class PPOState(NamedTuple):
     params: Params
     optimiser: Any
+    moments: Running = ()
 
 
 class Samples(NamedTuple):
@@ -39,6 +41,7 @@ class PPO:
 
     Time limits bootstrap: a truncated step's reward gets gamma V(next_obs) added. The last minibatch of an epoch is
     truncated when the batch size does not divide the rollout. Policy and value have networks of their own.
+    With normalize_observations they are scaled by their running mean and deviation, renewed after every rollout.
     Discrete actions are categorical; continuous ones Gaussian with a state-independent log-std, clipped to the bounds
     only when handed to the environment.
     """
@@ -56,6 +59,7 @@ class PPO:
     max_grad_norm: float = 0.5
     net: tuple[int, ...] = (64, 64)
     activation: str = "tanh"
+    normalize_observations: bool = False
 
     def __post_init__(self) -> None:
         if self.rollout * self.n_envs < 2 or self.batch_size < 2:
@@ -73,14 +77,16 @@ class PPO:
         }
         if isinstance(action_space, gym.spaces.Box):
             params["log_std"] = jnp.zeros(outputs)
-        return PPOState(params, self.optimiser.init(params))
+        return PPOState(
+            params, self.optimiser.init(params), first_moments(n_obs) if self.normalize_observations else ()
+        )
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
         return optax.chain(clip_by_global_norm(self.max_grad_norm), optax.adam(self.learning_rate, eps=1e-5))
 
-    def explore(self, state: PPOState, obs: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
-        output = self._actor(state.params, obs)
+    def act(self, state: PPOState, obs: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
+        output = self._actor(state.params, normalized(state.moments, obs))
         if "log_std" not in state.params:
             action = jax.random.categorical(key, output)
             return action, action
@@ -88,11 +94,12 @@ class PPO:
         return action, action
 
     def policy(self, state: PPOState, obs: jax.Array) -> jax.Array:
-        output = self._actor(state.params, obs)
+        output = self._actor(state.params, normalized(state.moments, obs))
         return output if "log_std" in state.params else output.argmax(axis=-1)
 
     def learn(self, state: PPOState, transitions: Transitions, key: Key) -> PPOState:
-        samples = self.prepare(state.params, transitions)
+        obs, next_obs = (normalized(state.moments, x) for x in (transitions.obs, transitions.next_obs))
+        samples = self.prepare(state.params, transitions._replace(obs=obs, next_obs=next_obs))
         n = self.rollout * self.n_envs
         orders = jax.vmap(lambda k: jax.random.permutation(k, n))(jax.random.split(key, self.epochs))
 
@@ -107,7 +114,7 @@ class PPO:
             return state, None
 
         state, _ = jax.lax.scan(epoch, state, orders)
-        return state
+        return state._replace(moments=merged(state.moments, transitions.obs))
 
     def prepare(self, params: Params, seen: Transitions) -> Samples:
         """Advantages and returns of a rollout, flattened to (rollout * n_envs,).
@@ -115,10 +122,10 @@ class PPO:
         delta_t = r_t + gamma V(s_t+1) (1 - done_t) - V(s_t),  A_t = delta_t + gamma lambda (1 - done_t) A_t+1
         """
         values = self._value(params, seen.obs)
-        following = self._value(params, seen.next_obs)
-        reward = seen.reward + self.gamma * following * seen.truncated
+        next_values = self._value(params, seen.next_obs)
+        reward = seen.reward + self.gamma * next_values * seen.truncated
         going_on = 1.0 - jnp.logical_or(seen.terminated, seen.truncated)
-        delta = reward + self.gamma * following * going_on - values
+        delta = reward + self.gamma * next_values * going_on - values
 
         def backwards(later: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             advantage = now[0] + self.gamma * self.gae_lambda * now[1] * later
@@ -133,7 +140,7 @@ class PPO:
         """One gradient step on a minibatch."""
         grads = jax.grad(self.loss)(state.params, batch)
         updates, optimiser = self.optimiser.update(grads, state.optimiser)
-        return PPOState(optax.apply_updates(state.params, updates), optimiser)
+        return PPOState(optax.apply_updates(state.params, updates), optimiser, state.moments)
 
     def loss(self, params: Params, batch: Samples) -> jax.Array:
         """-E[min(A ratio, A clip(ratio))] - c_e entropy + c_v (V - R)^2, advantages normalised over the minibatch."""

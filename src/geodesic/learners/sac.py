@@ -15,6 +15,7 @@ import optax
 from geodesic.errors import InvalidInput
 from geodesic.learners.base import Key, Transitions
 from geodesic.learners.networks import ACTIVATIONS, Params, forward
+from geodesic.learners.normalization import Running, first_moments, merged, normalized
 
 LOG_2PI = math.log(2 * math.pi)
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
@@ -49,6 +50,7 @@ class SACState(NamedTuple):
     steps: jax.Array  # environment steps seen
     low: jax.Array  # bounds of the actions
     high: jax.Array
+    moments: Running = ()
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class SAC:
 
     `rollout` is Stable-Baselines3's train_freq. Actions are uniform until `learning_starts` steps were seen; as the
     count moves once per rollout, the switch falls on a rollout's start. Time limits bootstrap: only true ends cut the
-    value. The buffer holds whole rollouts: `buffer_size` is rounded down to a multiple of rollout * n_envs.
+    value. The buffer holds whole rollouts: `buffer_size` is rounded down to a multiple of rollout * n_envs. It keeps
+    observations as they came; with normalize_observations they are scaled when they are drawn.
     """
 
     rollout: int = 1
@@ -71,6 +74,7 @@ class SAC:
     tau: float = 0.005
     net: tuple[int, ...] = (64, 64)
     activation: str = "tanh"
+    normalize_observations: bool = False
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
@@ -90,18 +94,20 @@ class SAC:
             jnp.int32(0),
             jnp.asarray(action_space.low),
             jnp.asarray(action_space.high),
+            first_moments(n_obs) if self.normalize_observations else (),
         )
 
-    def explore(self, state: SACState, obs: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
+    def act(self, state: SACState, obs: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
         """A sampled action, or a uniform one at first; one normal draw z serves both: erf(z / sqrt 2) is uniform."""
-        mean, log_std = self._gaussian(state.agent.actor, obs)
+        mean, log_std = self._gaussian(state.agent.actor, normalized(state.moments, obs))
         noise = jax.random.normal(key, mean.shape)
         uniform = jax.scipy.special.erf(noise * math.sqrt(0.5))
         scaled = jnp.where(state.steps < self.learning_starts, uniform, jnp.tanh(mean + jnp.exp(log_std) * noise))
         return unscale(scaled, state), scaled
 
     def policy(self, state: SACState, obs: jax.Array) -> jax.Array:
-        return unscale(jnp.tanh(self._gaussian(state.agent.actor, obs)[0]), state)
+        mean, _ = self._gaussian(state.agent.actor, normalized(state.moments, obs))
+        return unscale(jnp.tanh(mean), state)
 
     def learn(self, state: SACState, transitions: Transitions, key: Key) -> SACState:
         """Store the rollout, then take the gradient steps once more than `learning_starts` steps were seen."""
@@ -113,7 +119,9 @@ class SAC:
         noise = jax.random.normal(noise_key, (self.gradient_steps, 2, self.batch_size, state.low.size))
 
         def step(agent: Agent, draw: tuple[jax.Array, jax.Array]) -> tuple[Agent, None]:
-            return self.update(agent, unpack(state.buffer[draw[0]], state.low.size), draw[1]), None
+            batch = unpack(state.buffer[draw[0]], state.low.size)
+            obs, next_obs = (normalized(state.moments, x) for x in (batch.obs, batch.next_obs))
+            return self.update(agent, batch._replace(obs=obs, next_obs=next_obs), draw[1]), None
 
         agent, _ = jax.lax.scan(step, state.agent, (indices, noise))
         # A select on the agent fuses with its update; the buffer must never pass through one, it would be copied.
@@ -126,7 +134,7 @@ class SAC:
         rows = jnp.concatenate([c.astype(jnp.float32) for c in columns], axis=-1)
         rows = rows.reshape(self.rollout * self.n_envs, -1)
         buffer = jax.lax.dynamic_update_slice_in_dim(state.buffer, rows, state.steps % self._capacity, 0)
-        return state._replace(buffer=buffer, steps=state.steps + len(rows))
+        return state._replace(buffer=buffer, steps=state.steps + len(rows), moments=merged(state.moments, seen.obs))
 
     def update(self, agent: Agent, batch: Batch, noise: jax.Array) -> Agent:
         """One gradient step of entropy coefficient, critics and actor, in this order; noise (2, n, n_actions).

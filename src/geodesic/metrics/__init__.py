@@ -5,14 +5,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from geodesic.metrics.base import Metric
+from geodesic.metrics.base import Metric, Recipe
 from geodesic.metrics.bisimulation import TabularCMDP, contextual_distance
 from geodesic.metrics.euclidean import Euclidean
 from geodesic.metrics.graph import Graph, Matrix
 
 LEARNED = {"ReturnLift": "geodesic.metrics.returns", "Embedding": "geodesic.metrics.embedding"}
 
-__all__ = ["Embedding", "Euclidean", "Graph", "Matrix", "Metric", "ReturnLift", "TabularCMDP", "contextual_distance"]
+__all__ = [
+    "Embedding",
+    "Euclidean",
+    "Graph",
+    "Matrix",
+    "Metric",
+    "Recipe",
+    "ReturnLift",
+    "TabularCMDP",
+    "contextual_distance",
+]
 
 
 def __getattr__(name: str) -> Any:

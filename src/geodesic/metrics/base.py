@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from numpy import intp
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from geodesic.distributions import FloatArray
+from geodesic.contexts import ContextSpace, Episodes, FloatArray
 
 
 @runtime_checkable
@@ -44,5 +44,29 @@ class Discrete(Metric, Protocol):
 
     support: FloatArray
 
-    def index(self, x: FloatArray) -> NDArray[intp]:
+    def index(self, x: FloatArray) -> NDArray[np.intp]:
         """Row of the nearest support point for each context (n, d)."""
+
+
+@runtime_checkable
+class Recipe(Protocol):
+    """How a metric is fitted to what the agent has earned; curricula refit it at every stage."""
+
+    @property
+    def space(self) -> ContextSpace:
+        """Where contexts live."""
+
+    @property
+    def memory(self) -> int:
+        """How many of the latest episodes a fit looks at."""
+
+    def fit(self, episodes: Episodes, rng: np.random.Generator, anchors: ArrayLike | None = None) -> Metric:
+        """The metric that these episodes give. anchors (n, d): contexts that it must tell apart exactly."""
+
+
+@runtime_checkable
+class Fitted(Metric, Protocol):
+    """A metric that a recipe made: it keeps the return it was fitted to."""
+
+    def returns(self, contexts: FloatArray) -> FloatArray:
+        """Expected returns (n,) in contexts (n, d)."""

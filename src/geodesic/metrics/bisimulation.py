@@ -10,16 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from geodesic.distributions import FloatArray, as_points
+from geodesic.contexts import FloatArray, as_points
+from geodesic.coupling import pairwise_plans
 from geodesic.errors import InvalidInput, SolverFailed
 from geodesic.metrics.graph import Finite, Matrix
-from geodesic.transport.plan import ITERATIONS
 
 IntArray = NDArray[np.intp]
 Table = NDArray[Any]  # whole numbers or probabilities
-Atoms = tuple[IntArray, IntArray, FloatArray]
 TOLERANCE = 1e-10
-OPTIMAL = 1  # POT's code for it
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +154,7 @@ def _evaluate(gap: FloatArray, couplings: csr_array, gamma: float, start: FloatA
 def _couplings(chain: FloatArray, distances: FloatArray) -> csr_array:
     """Optimal couplings of every pair of the chain's rows, as a map from distances of pairs to their means."""
     n = len(chain)
-    plans = _plans(chain, distances)
+    plans = pairwise_plans(chain, distances)
     low, high, mass = (np.concatenate(part) for part in zip(*plans)) if plans else np.zeros((3, 0), int)
     rows = np.repeat(np.arange(len(plans)), [len(plan[2]) for plan in plans])
     low, high = np.minimum(low, high), np.maximum(low, high)
@@ -165,29 +163,9 @@ def _couplings(chain: FloatArray, distances: FloatArray) -> csr_array:
     return csr_array((mass[apart], (rows[apart], pair[apart])), shape=(len(plans), len(plans)))
 
 
-def _plans(rows: FloatArray, distances: FloatArray) -> list[Atoms]:
-    """Optimal plans, as (from, to, mass), between every two rows of probabilities (m, n)."""
-    from ot.lp.emd_wrap import emd_c  # ot.emd takes eighteen times as long on problems of this size
-
-    supports = [np.flatnonzero(row) for row in rows]
-    weights = [row[support] for row, support in zip(rows, supports)]
-    plans: list[Atoms] = []
-    for x, y in zip(*np.triu_indices(len(rows), 1)):
-        (i, a), (j, b) = (supports[x], weights[x]), (supports[y], weights[y])
-        if len(i) == 1 or len(j) == 1:
-            coupling = np.outer(a, b)
-        else:
-            coupling, *_, code = emd_c(a, b * (a.sum() / b.sum()), distances[np.ix_(i, j)], ITERATIONS, 1)
-            if code != OPTIMAL:
-                raise SolverFailed(f"expected an optimal plan between {len(i)} and {len(j)} states, got code {code}")
-        low, high = np.nonzero(coupling)
-        plans.append((i[low], j[high], coupling[low, high]))
-    return plans
-
-
 def _wasserstein_pairs(starts: FloatArray, distances: FloatArray) -> FloatArray:
     """W_d between every two rows of probabilities (C, n), shape (C, C)."""
-    costs = [mass @ distances[low, high] for low, high, mass in _plans(starts, distances)]
+    costs = [mass @ distances[low, high] for low, high, mass in pairwise_plans(starts, distances)]
     return _square(np.array(costs), len(starts))
 
 

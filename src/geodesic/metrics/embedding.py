@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,8 +13,14 @@ import optax
 from flax import linen as nn
 from numpy.typing import ArrayLike
 
-from geodesic.distributions import ContextSpace, FloatArray, as_count, as_points
+from geodesic.contexts import ContextSpace, Episodes, FloatArray, as_count, as_points
 from geodesic.errors import InvalidInput
+from geodesic.metrics.returns import BUFFER, ReturnDifference, ReturnModel, Returns
+from geodesic.runtime import prepare
+
+prepare()
+
+Params = Any  # Flax's tree of parameters
 
 WIDTH = 128
 GROUP = 32  # contexts in a batch: its 496 pairs stand for the paper's batch of 512 pairs
@@ -45,7 +52,37 @@ def _mlp(out: int) -> nn.Sequential:
     return nn.Sequential([nn.Dense(WIDTH), nn.relu, nn.Dense(WIDTH), nn.relu, nn.Dense(out)])
 
 
+@dataclass(frozen=True)
 class Embedding:
+    """Recipe: the latent space in which |J(c) - J(c')| is Euclidean, J the return model of the latest episodes.
+
+    `contexts` of them, uniform over the space, are embedded; the rest are `Latent.fit`'s.
+    """
+
+    space: ContextSpace
+    worst_return: float
+    contexts: int = 500
+    epochs: int = 100
+    latent: int = 2
+    beta: float = 10.0
+    squared: bool = False
+    memory: int = BUFFER
+
+    def __post_init__(self) -> None:
+        for name in ("contexts", "epochs", "latent", "memory"):
+            as_count(getattr(self, name), name)
+        if not 0 < self.beta < np.inf:
+            raise InvalidInput(f"expected beta > 0, got {self.beta!r}")
+
+    def fit(self, episodes: Episodes, rng: np.random.Generator, anchors: ArrayLike | None = None) -> Latent:
+        returns = ReturnModel(episodes.contexts, episodes.returns, self.space, self.worst_return)
+        contexts = self.space.uniform(self.contexts, rng).points
+        distances = ReturnDifference(returns).pairwise(contexts, contexts)
+        options = (self.epochs, self.latent, self.beta, self.squared)
+        return Latent.fit(contexts, distances, self.space, rng, *options, returns=returns)
+
+
+class Latent:
     """d(x, y) = |e(x) - e(y)| with an encoder e fitted to given distances; the way is straight in the latent space.
 
         minimise  beta (|e(c1) - e(c2)| - d(c1, c2))^2 + |g(e(c1)) - c1|^2 + |g(e(c2)) - c2|^2,   g the decoder
@@ -55,8 +92,11 @@ class Embedding:
     their space (-1 ... 1) and distances in units of the largest, so that one beta serves every problem.
     """
 
-    def __init__(self, params: Any, space: ContextSpace, latent: int, unit: float) -> None:
+    def __init__(
+        self, params: Params, space: ContextSpace, latent: int, unit: float, returns: Returns | None = None
+    ) -> None:
         self.params, self.space, self.unit = params, space, unit
+        self._returns = returns
         self.net = Autoencoder(space.dim, latent)
         self._encode = jax.jit(partial(self.net.apply, method=Autoencoder.encode))
         self._decode = jax.jit(partial(self.net.apply, method=Autoencoder.decode))
@@ -72,7 +112,8 @@ class Embedding:
         latent: int = 2,
         beta: float = 10.0,
         squared: bool = False,
-    ) -> Embedding:
+        returns: Returns | None = None,
+    ) -> Latent:
         """Train on contexts (n, d) and the distances (n, n) between them.
 
         An epoch shows as many pairs as there are. A batch is all pairs among 32 contexts: as many pairs as the
@@ -96,7 +137,12 @@ class Embedding:
                 as_count(latent, "latent"),
                 squared,
             )
-        return cls(jax.device_get(params), space, latent, np.sqrt(unit) if squared else unit)
+        return cls(jax.device_get(params), space, latent, np.sqrt(unit) if squared else unit, returns)
+
+    def returns(self, contexts: FloatArray) -> FloatArray:
+        if self._returns is None:
+            raise InvalidInput("expected a latent space that was fitted to returns, got one fitted to distances")
+        return self._returns(contexts)
 
     def encode(self, x: FloatArray) -> FloatArray:
         """Latent points (n, latent), in units of the distance."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geodesic.distributions import FloatArray, as_vector
+from geodesic.contexts import FloatArray, as_vector
 from geodesic.errors import InvalidInput
 
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import cKDTree
 
-from geodesic.distributions import FloatArray, as_count, as_points, as_vector
+from geodesic.contexts import FloatArray, as_count, as_points, as_vector
 from geodesic.errors import InvalidInput
 
 IntArray = NDArray[np.intp]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from geodesic.distributions import ContextSpace, FloatArray, as_points, as_vector
+from geodesic.contexts import ContextSpace, Episodes, FloatArray, as_count, as_points, as_vector
 from geodesic.errors import InvalidInput
 from geodesic.metrics.graph import Graph
 
@@ -39,13 +40,13 @@ class ReturnModel:
         if len(points):
             points, gains = as_points(points, "contexts"), as_vector(gains, "returns", len(points))
         self.unit = float(np.abs(gains).max(initial=0.0))
-        self._process = _regress(to_unit(points, space), gains / self.unit) if self.unit > 0 else None
+        self._process = _regress(space.to_unit(points), gains / self.unit) if self.unit > 0 else None
 
     def __call__(self, contexts: FloatArray) -> FloatArray:
         """Expected returns (n,) in contexts (n, d)."""
         if self._process is None:
             return np.full(len(contexts), self.worst)
-        return np.asarray(self.worst + self.unit * self._process.predict(to_unit(contexts, self.space)))
+        return np.asarray(self.worst + self.unit * self._process.predict(self.space.to_unit(contexts)))
 
 
 def _regress(x: FloatArray, y: FloatArray) -> Any:
@@ -85,23 +86,51 @@ class ReturnDifference:
         return np.abs(self.returns(x)[:, None] - self.returns(y)[None])
 
 
-class ReturnLift(Graph):
-    """Shortest paths on the graph of J: edges of length sqrt(|dx|^2 + beta^2 dJ^2) between neighbouring contexts.
+@dataclass(frozen=True)
+class ReturnLift:
+    """Recipe: shortest paths on the graph of J, the return model of the latest episodes.
+
+    `lift` is how many sides of the context space a climb from the worst return to the threshold is worth.
+    """
+
+    space: ContextSpace
+    worst_return: float
+    threshold: float
+    lift: float = 5.0
+    neighbours: int = 16
+    memory: int = BUFFER
+
+    def __post_init__(self) -> None:
+        if not self.threshold > self.worst_return:
+            raise InvalidInput(f"expected a threshold above the worst return {self.worst_return}, got {self.threshold}")
+        if not 0 <= self.lift < np.inf:
+            raise InvalidInput(f"expected lift >= 0, got {self.lift!r}")
+        as_count(self.neighbours, "neighbours")
+        as_count(self.memory, "memory")
+
+    def fit(self, episodes: Episodes, rng: np.random.Generator, anchors: ArrayLike | None = None) -> LiftedGraph:
+        returns = ReturnModel(episodes.contexts, episodes.returns, self.space, self.worst_return)
+        ends = np.zeros((0, self.space.dim)) if anchors is None else as_points(anchors, "anchors", self.space.dim)
+        beta = self.lift / (self.threshold - self.worst_return)
+        return LiftedGraph(returns, self.space, ends, beta, self.neighbours)
+
+
+class LiftedGraph(Graph):
+    """Edges of length sqrt(|dx|^2 + beta^2 dJ^2) between neighbouring contexts.
 
     Strictly positive, unlike the return difference. A way that loses return and gains it back pays for both, so paths
     keep to contexts that the agent can solve, without being told which those are. Units: dx in sides of the context
-    space; beta in sides per unit of return. Nodes are a lattice over the space and the given anchors (source and
-    target points), so that those are met exactly; edges join each node with its nearest ones.
+    space; beta in sides per unit of return. Nodes are a lattice over the space and the given anchors (m, d), source and
+    target points, so that those are met exactly; edges join each node with its nearest ones.
     """
 
     def __init__(
-        self, returns: Returns, space: ContextSpace, anchors: ArrayLike, beta: float, neighbours: int = 16
+        self, returns: Returns, space: ContextSpace, anchors: FloatArray, beta: float, neighbours: int = 16
     ) -> None:
-        if not beta >= 0:
-            raise InvalidInput(f"expected beta >= 0, got {beta!r}")
+        self.returns = returns
         grid = lattice(space)
-        nodes = np.unique(np.concatenate([grid, as_points(anchors, "anchors", space.dim)]), axis=0)
-        scaled, levels = to_unit(nodes, space), returns(nodes)
+        nodes = np.unique(np.concatenate([grid, anchors]), axis=0)
+        scaled, levels = space.to_unit(nodes), returns(nodes)
         # Neighbours on the lattice too: a dense cloud of anchors would otherwise be its own neighbourhood.
         edges = np.concatenate([_nearest(scaled, scaled, neighbours), _lattice_edges(nodes, grid, space, neighbours)])
         i, j = edges.T
@@ -121,7 +150,7 @@ def lattice(space: ContextSpace) -> FloatArray:
 def _lattice_edges(nodes: FloatArray, grid: FloatArray, space: ContextSpace, neighbours: int) -> NDArray[np.intp]:
     """Edges (m, 2) between each node and the lattice nodes nearest to it."""
     rows = cKDTree(nodes).query(grid)[1]
-    edges = _nearest(to_unit(nodes, space), to_unit(grid, space), neighbours)
+    edges = _nearest(space.to_unit(nodes), space.to_unit(grid), neighbours)
     return np.stack([edges[:, 0], rows[edges[:, 1]]], axis=1)
 
 
@@ -130,8 +159,3 @@ def _nearest(x: FloatArray, y: FloatArray, k: int) -> NDArray[np.intp]:
     count = min(k + 1, len(y))
     found = cKDTree(y).query(x, count)[1].reshape(len(x), count)
     return np.stack([np.repeat(np.arange(len(x)), count), found.ravel()], axis=1)
-
-
-def to_unit(x: FloatArray, space: ContextSpace) -> FloatArray:
-    """Contexts in units of their space: 0 ... 1 on each axis."""
-    return np.asarray((x - space.low) / space.sides)

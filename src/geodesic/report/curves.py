@@ -4,37 +4,69 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from geodesic.experiments.results import RunResult, by_label
-from geodesic.experiments.statistics import Curve, iqm_curve, mean_curve, rolling_mean
-from geodesic.report.style import COLOURS, FAINT, INK, kind, legend_width, looks, new_figure, step_axis, styled
+from geodesic.analysis.statistics import Column, Curve, iqm_curve, mean_curve, rolling_mean
+from geodesic.records.reader import RunResult, by_label
+from geodesic.report.style import (
+    COLOURS,
+    FAINT,
+    INK,
+    OTHER,
+    LineStyle,
+    kind,
+    legend_width,
+    looks,
+    new_figure,
+    step_axis,
+    styled,
+)
+from geodesic.report.text import MEASURES, measured
 
-_AXIS = {"returns": "return on the target", "successes": "success rate on the target"}
-_WINDOW = 10
-_EXPLORING = "exploring for the metric"
+WINDOW = 10
+EXPLORING = "exploring for the metric"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How the beginning of a stage is drawn; without a colour, in the run's."""
+
+    label: str
+    marker: str
+    size: float
+    colour: str | None
+    line: LineStyle
+
+
+# By what ended the stage before; whatever else begins a stage gets the neutral mark.
+MARKS = {
+    "mastered": Mark("next stage: mastered", "^", 8, None, "-"),
+    "step cap": Mark("next stage: step cap", "X", 9, INK, (0, (3, 2))),
+}
+NEUTRAL = Mark("next stage", "o", 6, None, "-")
 
 
 @styled
-def mean_curves(runs: Sequence[RunResult], measure: str = "returns") -> Figure:
+def mean_curves(runs: Sequence[RunResult], column: Column = "scores") -> Figure:
     """Mean over seeds with one standard deviation, after a rolling mean of 10 evaluations: the paper's plot."""
-    curves = {label: mean_curve(group, measure, _WINDOW) for label, group in by_label(runs).items()}
-    return _curves(runs, curves, measure, "mean and standard deviation")
+    curves = {label: mean_curve(group, column, WINDOW) for label, group in by_label(runs).items()}
+    return _curves(runs, curves, column, "mean and standard deviation")
 
 
 @styled
-def iqm_curves(runs: Sequence[RunResult], measure: str = "returns") -> Figure:
+def iqm_curves(runs: Sequence[RunResult], column: Column = "scores") -> Figure:
     """Interquartile mean over seeds with its 95 % bootstrap interval, smoothed in the same way."""
     curves = {
-        label: iqm_curve(group, np.random.default_rng(0), measure, _WINDOW) for label, group in by_label(runs).items()
+        label: iqm_curve(group, np.random.default_rng(0), column, WINDOW) for label, group in by_label(runs).items()
     }
-    return _curves(runs, curves, measure, "interquartile mean and 95 % bootstrap interval")
+    return _curves(runs, curves, column, "interquartile mean and 95 % bootstrap interval")
 
 
-def _curves(runs: Sequence[RunResult], curves: dict[str, Curve], measure: str, what: str) -> Figure:
+def _curves(runs: Sequence[RunResult], curves: dict[str, Curve], column: Column, what: str) -> Figure:
     names = {label: f"{label} ({_seeds(group)})" for label, group in by_label(runs).items()}
     figure = new_figure(6.5 + legend_width(names.values()), 4.4)
     axes = figure.subplots()
@@ -44,79 +76,51 @@ def _curves(runs: Sequence[RunResult], curves: dict[str, Curve], measure: str, w
         axes.fill_between(curve.steps, curve.low, curve.high, color=look.colour, alpha=0.13, linewidth=0)
         marker = "o" if len(curve.steps) == 1 else None
         axes.plot(curve.steps, curve.middle, color=look.colour, linestyle=look.line, marker=marker, label=names[label])
-    if measure == "returns":
-        _threshold(axes, runs[0].threshold)
-    _finish(axes, _AXIS[measure])
-    axes.set_title(f"{runs[0].env}: {what} over seeds", loc="left")
+    if column == "scores":
+        _level(axes, runs[0].solved, "solved above")
+    words = measured(runs[0]) if column == "scores" else MEASURES["success"]
+    _finish(axes, f"{words} on the target")
+    axes.set_title(f"{runs[0].task}: {what} over seeds", loc="left")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
     return figure
 
 
 @styled
 def single_run(run: RunResult) -> Figure:
-    """Training returns, target return and alpha over the steps of one run; lines mark where stages began."""
+    """Training scores, target score and alpha over the steps of one run; lines mark where stages began."""
     figure = new_figure(8.4, 6.6)
     training, target, alpha = figure.subplots(3, 1, sharex=True, height_ratios=[3, 3, 1.6])
-    colour = COLOURS.get(kind(run), INK)
+    colour = COLOURS.get(kind(run), OTHER)
     _training(training, run, colour)
     _target(target, run, colour)
     _alpha(alpha, run, colour)
     for axes in (training, target, alpha):
         axes.set_xlim(0, max([run.steps, *run.evaluations.steps[-1:]]))
     step_axis(alpha)
-    figure.suptitle(f"{run.env}, {run.label}, seed {run.seed}")
+    figure.suptitle(f"{run.task}, {run.label}, seed {run.seed}")
     figure.align_ylabels()
     return figure
 
 
-def _stage_lines(axes: Axes, run: RunResult) -> None:
-    """A line where each stage began; a stage that explored for a metric is a band."""
-    ends = [*run.stages.steps[1:], run.steps]
-    for start, end, event in zip(run.stages.steps, ends, run.stages.events):
-        if event == "explore":
-            axes.axvspan(start, end, color=FAINT, alpha=0.25, linewidth=0, zorder=0, label=_EXPLORING)
-        elif start:
-            axes.axvline(start, color=FAINT, linewidth=0.7, zorder=0)
-
-
-def _legend(axes: Axes, **options: float) -> None:
-    """A legend beside the axes, each entry once."""
-    handles, labels = axes.get_legend_handles_labels()
-    entries = dict(zip(labels, handles))
-    axes.legend(entries.values(), entries.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.0), **options)
-
-
 def _training(axes: Axes, run: RunResult, colour: str) -> None:
-    steps, returns = run.episodes.steps, run.episodes.returns
-    axes.plot(steps, returns, ".", color=FAINT, markersize=2, alpha=0.7, label="episodes", rasterized=True)
-    axes.plot(steps, rolling_mean(returns, 20), color=colour, linewidth=1.4, label="rolling mean of 20")
-    _threshold(axes, run.mastery, "mastered above")
-    _finish(axes, "return in training", steps=False)
+    steps, scores = run.episodes.steps, run.episodes.scores
+    axes.plot(steps, scores, ".", color=FAINT, markersize=2, alpha=0.7, label="episodes", rasterized=True)
+    axes.plot(steps, rolling_mean(scores, 20), color=colour, linewidth=1.4, label="rolling mean of 20")
+    _level(axes, run.threshold, "mastered above")
+    _finish(axes, f"{measured(run)} in training", steps=False)
     _stage_lines(axes, run)
     _legend(axes, markerscale=4)
 
 
 def _target(axes: Axes, run: RunResult, colour: str) -> None:
-    table = run.evaluations
-    axes.plot(
-        table.steps, table.returns, ".-", color=colour, alpha=0.35, linewidth=0.8, markersize=4, label="evaluations"
-    )
-    axes.plot(table.steps, rolling_mean(table.returns, _WINDOW), color=colour, label=f"rolling mean of {_WINDOW}")
-    _stage_markers(axes, run, colour)
-    _threshold(axes, run.threshold)
-    _finish(axes, "return on the target", steps=False)
+    steps, scores = run.evaluations.steps, run.evaluations.scores
+    axes.plot(steps, scores, ".-", color=colour, alpha=0.35, linewidth=0.8, markersize=4, label="evaluations")
+    axes.plot(steps, rolling_mean(scores, WINDOW), color=colour, label=f"rolling mean of {WINDOW}")
+    _stage_marks(axes, run, colour)
+    _level(axes, run.solved, "solved above")
+    _finish(axes, f"{measured(run)} on the target", steps=False)
     _stage_lines(axes, run)
     _legend(axes)
-
-
-def _stage_markers(axes: Axes, run: RunResult, colour: str) -> None:
-    """A triangle on the curve where each stage after the first began, explorations left out."""
-    table = run.evaluations
-    began = [step for step, event in zip(run.stages.steps, run.stages.events) if step and event != "explore"]
-    if not began or not len(table.steps):
-        return
-    heights = np.interp(began, table.steps, rolling_mean(table.returns, _WINDOW))
-    axes.plot(began, heights, "^", color=colour, markeredgecolor="white", markersize=7, label="a stage began")
 
 
 def _alpha(axes: Axes, run: RunResult, colour: str) -> None:
@@ -128,9 +132,48 @@ def _alpha(axes: Axes, run: RunResult, colour: str) -> None:
     _finish(axes, "α of the stage")
 
 
-def _threshold(axes: Axes, threshold: float, what: str = "solved above") -> None:
-    if math.isfinite(threshold):
-        axes.axhline(threshold, color=INK, linewidth=1, linestyle=(0, (2, 2)), zorder=1, label=f"{what} {threshold:g}")
+def _stage_lines(axes: Axes, run: RunResult) -> None:
+    """A line where each stage after the first began; a stage that explored for a metric is a band."""
+    for mark, steps in _begun(run).items():
+        for step in steps:
+            axes.axvline(step, color=FAINT, linewidth=0.7, linestyle=mark.line, zorder=0)
+    ends = np.append(run.stages.steps[1:], run.steps)
+    for explores, start, end in zip(run.stages.explores, run.stages.steps, ends):
+        if explores:
+            axes.axvspan(start, end, color=FAINT, alpha=0.25, linewidth=0, zorder=0, label=EXPLORING)
+
+
+def _stage_marks(axes: Axes, run: RunResult, colour: str) -> None:
+    """A mark on the curve where each stage after the first began, by what ended the one before."""
+    table = run.evaluations
+    if not len(table.steps):
+        return
+    smooth = rolling_mean(table.scores, WINDOW)
+    for mark, steps in _begun(run).items():
+        heights = np.interp(steps, table.steps, smooth)
+        (line,) = axes.plot(steps, heights, mark.marker, color=mark.colour or colour, label=mark.label)
+        line.set(markersize=mark.size, markeredgecolor="white", zorder=3)
+
+
+def _begun(run: RunResult) -> dict[Mark, list[int]]:
+    """The steps at which stages on the way to the target began, for each mark; the first is no news."""
+    begun: dict[Mark, list[int]] = {}
+    for step, event, explores in zip(run.stages.steps.tolist(), run.stages.events, run.stages.explores):
+        if step and not explores:
+            begun.setdefault(MARKS.get(event, NEUTRAL), []).append(step)
+    return begun
+
+
+def _legend(axes: Axes, **options: float) -> None:
+    """A legend beside the axes, each entry once."""
+    handles, labels = axes.get_legend_handles_labels()
+    entries = dict(zip(labels, handles))
+    axes.legend(entries.values(), entries.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.0), **options)
+
+
+def _level(axes: Axes, level: float, what: str) -> None:
+    if math.isfinite(level):
+        axes.axhline(level, color=INK, linewidth=1, linestyle=(0, (2, 2)), zorder=1, label=f"{what} {level:g}")
 
 
 def _finish(axes: Axes, label: str, steps: bool = True) -> None:

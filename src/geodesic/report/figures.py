@@ -9,60 +9,56 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from geodesic import envs
-from geodesic.distributions import Particles
-from geodesic.experiments.paths import stage_path
-from geodesic.experiments.results import RunResult, by_label, load_comparison, load_run
-from geodesic.report import contexts, curves, maze, u_maze
-from geodesic.report.contexts import MOMENTS, Plane, at_moment
+from geodesic import tasks
+from geodesic.analysis.paths import path_stages, stage_path
+from geodesic.contexts import Particles
+from geodesic.errors import GeodesicError, InvalidInput
+from geodesic.records.reader import RunResult, by_label, load_comparison, load_run
+from geodesic.report import cells, contexts, curves
+from geodesic.report.distances import distance_matrix
+from geodesic.report.paths import path_summary
+from geodesic.report.scene import Scene
+from geodesic.report.stages import stages
 from geodesic.report.style import save
-
-_AXES = {
-    "point-mass": ("gate position", "gate width"),
-    "u-maze": ("goal x", "goal y"),
-    "fetch-push": ("goal x", "goal y"),
-}
+from geodesic.tasks.task import Task
 
 
-def write_run_figures(folder: str | Path) -> list[Path]:
-    """The figures of a run folder, in its folder figures/."""
+def write_run_figures(folder: str | Path, task: Task | None = None) -> list[Path]:
+    """The figures of a run folder, in its folder figures/; without a task, the one that the run names."""
     run, out = load_run(folder), Path(folder) / "figures"
     written = [save(curves.single_run(run), out / "run.png")]
-    if not run.curriculum:
-        return written
-    if run.env == "maze":
-        world = envs.make("maze")
-        written.append(save(maze.stages(world.grid, world.goal, run), out / "stages.png"))
-    else:
-        plane = _plane(run.env, [run])
-        figure = u_maze.stages(run, plane) if run.env == "u-maze" else contexts.moments([run], plane)
-        written.append(save(figure, out / ("stages.png" if run.env == "u-maze" else "contexts.png")))
+    if run.curriculum:
+        scene = _scene([run], task)
+        figure = _stages(run, scene)
+        if figure is not None:
+            written.append(save(figure, out / "stages.png"))
+        else:
+            written.append(save(contexts.moments([run], scene), out / "contexts.png"))
     return written
 
 
-def write_comparison_figures(folder: str | Path) -> list[Path]:
-    """The figures of a comparison folder, in its folder figures/."""
+def write_comparison_figures(folder: str | Path, task: Task | None = None) -> list[Path]:
+    """The figures of a comparison folder, in its folder figures/; without a task, the one that its runs name."""
     runs, out = load_comparison(folder), Path(folder) / "figures"
     written = [
         save(curves.mean_curves(runs), out / "returns.png"),
         save(curves.iqm_curves(runs), out / "returns-iqm.png"),
     ]
-    if any(np.isfinite(run.evaluations.successes).any() for run in runs):
+    if runs[0].measure != "success" and any(np.isfinite(run.evaluations.successes).any() for run in runs):
         written.append(save(curves.iqm_curves(runs, "successes"), out / "successes.png"))
-    if not any(run.curriculum for run in runs):
-        return written
-    if runs[0].env == "maze":
-        written.append(save(_maze_moments(runs), out / "contexts.png"))
-    else:
-        written.append(save(contexts.moments(runs, _plane(runs[0].env, runs)), out / "contexts.png"))
-    if runs[0].env == "u-maze":
-        written.extend(_path_summary(runs, out / "paths.png"))
+    if any(run.curriculum for run in runs):
+        scene = _scene(runs, task)
+        written.append(save(contexts.moments(runs, scene), out / "contexts.png"))
+        staged = [run for run in runs if len(path_stages(run)) > 1]
+        if scene.cells is None and any(_has_a_path_to_tell(run) for run in staged):
+            paths = {label: [stage_path(run) for run in group] for label, group in by_label(staged).items()}
+            written.append(save(path_summary(staged, paths), out / "paths.png"))
     return written
 
 
 def write_plan_figures(
     folder: str | Path,
-    env: str,
+    task: Task,
     alphas: Sequence[float],
     paths: Mapping[str, Sequence[Particles]],
     distances: ArrayLike | None = None,
@@ -70,53 +66,47 @@ def write_plan_figures(
 ) -> list[Path]:
     """The curriculum without training: for each path, a distribution per alpha.
 
-    distances (n, n): between the Maze's starts under the metric of this name, drawn as a matrix of its own.
+    distances (n, n): between the contexts of a discrete space under the metric of this name, as a figure of their own.
     """
     out = Path(folder)
-    if env != "maze":
-        plane = _plane(env, [])
-        return [save(contexts.interpolations(alphas, paths, plane, f"{env}: from source to target"), out / "plan.png")]
-    world = envs.make("maze")
-    written = [save(maze.interpolations(world.grid, world.goal, alphas, paths), out / "plan.png")]
+    scene = Scene.of_task(task, [particles for path in paths.values() for particles in path])
+    written = [save(contexts.interpolations(alphas, paths, scene, task.name), out / "plan.png")]
     if distances is not None:
-        figure = maze.distance_matrix(distances, world.start_distance, f"{metric} distance".strip())
+        figure = distance_matrix(distances, task.drawing, f"{metric} distance".strip())
         written.append(save(figure, out / "distances.png"))
     return written
 
 
-def _maze_moments(runs: Sequence[RunResult]) -> Figure:
-    world = envs.make("maze")
-    first = [group[0] for group in by_label(runs).values()]
-    rows = {run.label: [at_moment(run, share) for share in MOMENTS] for run in first}
-    steps = [share * first[0].steps for share in MOMENTS]
-    return maze.moments(world.grid, world.goal, steps, rows)
+def _scene(runs: Sequence[RunResult], task: Task | None) -> Scene:
+    """What the runs are drawn on: the task's space, or what the folder itself shows where the task cannot be found."""
+    shown = [stage.particles for run in runs for stage in run.curriculum]
+    if task is not None:
+        return Scene.of_task(task, shown)
+    try:
+        return Scene.of_task(_task_of(runs[0]), shown)
+    except GeodesicError:
+        return Scene.of_points(shown, runs[0].contexts)
 
 
-def _path_summary(runs: Sequence[RunResult], path: Path) -> list[Path]:
-    """The paths of the methods that have more than one stage."""
-    staged = [run for run in runs if len(run.curriculum) > 1]
-    if not staged:
-        return []
-    paths = {label: [stage_path(run) for run in group] for label, group in by_label(staged).items()}
-    return [save(u_maze.path_summary(staged, paths), path)]
+def _task_of(run: RunResult) -> Task:
+    if run.config.get("portable") is not True:
+        raise InvalidInput(f"task {run.task} was an object that only its owner has; try task=")
+    return tasks.load(run.config.get("task", ""))
 
 
-def _plane(env: str, runs: Sequence[RunResult]) -> Plane:
-    """The context space of a known environment; of another, the box that its contexts fill."""
-    if env in envs.REGISTRY:
-        world = envs.make(env)
-        target = world.target(np.random.default_rng(0))
-        return Plane(
-            world.context_space.low, world.context_space.high, _AXES.get(env, Plane.names), target, _walls(env)
-        )
-    points = np.concatenate([stage.particles.points for run in runs for stage in run.curriculum])
-    return Plane(points.min(axis=0), points.max(axis=0))
+def _stages(run: RunResult, scene: Scene) -> Figure | None:
+    """The figure of a run's stages, where there is more to see than contexts at five moments."""
+    if scene.cells is not None:
+        return cells.stages(run, scene.cells, scene.drawing.goals)
+    if scene.flat and path_stages(run) and (scene.drawing.walls or _refitted(run)):
+        return stages(run, scene)
+    return None
 
 
-def _walls(env: str) -> tuple[contexts.Box, ...]:
-    if env != "u-maze":
-        return ()
-    from geodesic.envs.u_maze import BLOCK, LOW
+def _refitted(run: RunResult) -> bool:
+    """Whether stages left pictures of a metric that was fitted anew."""
+    return any("potential" in stage.snapshot or "heat" in stage.snapshot for stage in run.curriculum)
 
-    right, lower, upper = BLOCK
-    return ((LOW, lower, right, upper),)
+
+def _has_a_path_to_tell(run: RunResult) -> bool:
+    return _refitted(run) or bool((run.stages.infeasible > 0).any())

@@ -6,16 +6,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import ParamSpec, TypeVar
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from geodesic.experiments.results import RunResult
+from geodesic.records.reader import RunResult
+from geodesic.records.schema import StageDistribution
+
+Colour = tuple[float, float, float] | str
+LineStyle = str | tuple[float, tuple[float, ...]]  # a name, or (offset, lengths of dashes and gaps)
 
 # Okabe and Ito's colours, which the colour-blind can tell apart; indigo and wine from Tol's muted set.
 COLOURS = {
@@ -34,12 +39,12 @@ COLOURS = {
 }
 OTHER = "#999933"
 WALL = "#3A3A45"
-GOAL = "#D55E00"
+GOAL = "#F0E442"
 INK = "#222222"
 FAINT = "#B0B0B0"
 HEAT = "Blues"
 PATH = "viridis"
-LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
+LINES: tuple[LineStyle, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 
 _SETTINGS = {
     "font.size": 10,
@@ -61,6 +66,7 @@ _SETTINGS = {
 }
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Look:
     """How the runs of one label are drawn."""
 
     colour: tuple[float, float, float]
-    line: Any
+    line: LineStyle
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
@@ -142,6 +148,14 @@ def step_axis(axes: Axes, label: bool = True) -> None:
         axes.set_xlabel("environment steps")
 
 
+def small_panel(axes: Axes) -> None:
+    """A thin box around one of many panels, with small numbers at its ticks."""
+    axes.tick_params(labelsize=8)
+    for spine in axes.spines.values():
+        spine.set_visible(True)
+        spine.set_color(FAINT)
+
+
 def bare(axes: Axes) -> None:
     """No ticks and no frame: the picture is a map."""
     axes.set_xticks([])
@@ -153,3 +167,21 @@ def bare(axes: Axes) -> None:
 def short_steps(step: float) -> str:
     """Three digits are enough: 90909 -> 90.9k."""
     return EngFormatter(sep="").format_eng(float(f"{step:.3g}"))
+
+
+def stage_title(stage: StageDistribution) -> str:
+    """Which stage it is and when it began, in two lines."""
+    return f"stage {stage.stage}, α = {stage.alpha:.3g}\nfrom step {short_steps(stage.step)}"
+
+
+def evenly(items: Sequence[T], most: int) -> list[T]:
+    """At most so many items, evenly spread, the first and the last among them."""
+    if len(items) <= most:
+        return list(items)
+    return [items[index] for index in np.linspace(0, len(items) - 1, most).round().astype(int)]
+
+
+def stages_title(run: RunResult, shown: int, stages: int) -> str:
+    """What a figure of stages shows, and whether it shows all of them."""
+    some = "each stage" if shown == stages else f"{shown} of {stages} stages"
+    return f"{run.task}, {run.label}, seed {run.seed}: contexts of {some}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from geodesic.experiments.results import RunResult, by_label
-from geodesic.experiments.statistics import Estimate, Row
+from geodesic.analysis.statistics import Estimate, Row
+from geodesic.records.reader import RunResult, by_label
 
 _HEADER = (
     "method",
@@ -23,11 +23,11 @@ _HEADER = (
 def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
     """One line per label; brackets hold 95 % bootstrap intervals.
 
-    reached: seeds whose smoothed target return is above the threshold from some step to the end; first above, stays
-    above: the steps at which it first is, and from which it stays.
+    reached: seeds whose smoothed target score is above the level that counts as solved from some step to the end;
+    first above, stays above: the steps at which it first is, and from which it stays.
 
     P(x faster) and P(x better): the probability that a seed of x beats a seed of this line's method, in time to
-    threshold and in final return.
+    solved and in final score.
     """
     return _lay_out([_header(rows), *(_cells(row) for row in rows)], markdown)
 
@@ -43,7 +43,7 @@ def _lay_out(lines: Sequence[tuple[str, ...]], markdown: bool) -> str:
 
 
 def infeasible_table(runs: Sequence[RunResult], markdown: bool = False) -> str:
-    """Share of infeasible goals by how far the curriculum is, mean over seeds; nothing where no goal is infeasible.
+    """Share of infeasible contexts by how far the curriculum is, mean over seeds; nothing where all are feasible.
 
     Stages that explore the whole space are left out: they are the same for every method.
     """
@@ -55,14 +55,14 @@ def infeasible_table(runs: Sequence[RunResult], markdown: bool = False) -> str:
     rows = [
         (label, *(f"{line[alpha]:.0%}" if alpha in line else "" for alpha in alphas)) for label, line in shares.items()
     ]
-    return _lay_out([("infeasible goals at alpha", *(f"{alpha:g}" for alpha in alphas)), *rows], markdown)
+    return _lay_out([("infeasible contexts at alpha", *(f"{alpha:g}" for alpha in alphas)), *rows], markdown)
 
 
 def _by_alpha(group: Sequence[RunResult]) -> dict[float, float]:
     seen: dict[float, list[float]] = {}
     for run in group:
-        for alpha, event, share in zip(run.stages.alphas, run.stages.events, run.stages.infeasible):
-            if event != "explore":
+        for alpha, explores, share in zip(run.stages.alphas, run.stages.explores, run.stages.infeasible):
+            if not explores:
                 seen.setdefault(round(float(alpha), 3), []).append(float(share))
     return {alpha: sum(values) / len(values) for alpha, values in seen.items()}
 

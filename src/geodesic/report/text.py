@@ -7,28 +7,43 @@ from pathlib import Path
 
 import numpy as np
 
-from geodesic.experiments.results import RunResult, by_label
-from geodesic.experiments.statistics import mean_curve
-from geodesic.training.checkpoint import write_atomically
+from geodesic.analysis.statistics import mean_curve
+from geodesic.contexts import FloatArray
+from geodesic.records.checkpoint import write_atomically
+from geodesic.records.reader import RunResult, by_label
+
+MEASURES = {"return": "return", "discounted": "discounted return", "success": "success rate"}
 
 _BARS = "▁▂▃▄▅▆▇█"
 
 
+def measured(run: RunResult) -> str:
+    """What a run's scores are, in words."""
+    return MEASURES.get(run.measure, run.measure)
+
+
 def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
-    """Target return over the steps, a line per method on one scale."""
+    """The target's score over the steps, a line per method on one scale."""
     begun = by_label(run for run in runs if len(run.evaluations.steps))
     curves = {label: mean_curve(group).middle for label, group in begun.items()}
+    curves = {label: curve for label, curve in curves.items() if len(curve) and np.isfinite(curve).all()}
     if not curves:
         return []
     low, high = min(c.min() for c in curves.values()), max(c.max() for c in curves.values())
+    digits = 2 if max(abs(low), abs(high)) < 10 else 1
     indent = max(map(len, curves))
-    lines = []
-    for label, curve in curves.items():
-        places = np.linspace(0, len(curve) - 1, width).round().astype(int)
-        heights = (curve[places] - low) / max(high - low, 1e-9) * (len(_BARS) - 1)
-        bars = "".join(_BARS[round(height)] for height in heights)
-        lines.append(f"{label:<{indent}}  {bars}  {curve[-1]:.1f}")
-    return [f"target return over {runs[0].steps} steps, from {low:.1f} to {high:.1f}", *lines]
+    lines = [
+        f"{label:<{indent}}  {_bars(curve, low, high, width)}  {curve[-1]:.{digits}f}"
+        for label, curve in curves.items()
+    ]
+    scale = f"from {low:.{digits}f} to {high:.{digits}f}"
+    return [f"{measured(runs[0])} on the target over {runs[0].steps} steps, {scale}", *lines]
+
+
+def _bars(curve: FloatArray, low: float, high: float, width: int) -> str:
+    places = np.linspace(0, len(curve) - 1, width).round().astype(int)
+    heights = (curve[places] - low) / max(high - low, 1e-9) * (len(_BARS) - 1)
+    return "".join(_BARS[round(height)] for height in heights)
 
 
 def record(path: Path, name: str, text: str) -> None:

@@ -1,196 +1,134 @@
-"""The compiled loop: environment, context sampling and learning as one program, mapped over runs.
-
-A curriculum reaches the program only as arrays (points, cumulative weights, stage), padded to one shape. So any mix of
-methods and seeds trains at once, and neither a new stage nor another method compiles again. Curricula themselves stay
-on the host; they are called between segments with the episodes that ended.
-"""
+"""The trainer of environments in JAX: one compiled program for all runs, on a CPU or an accelerator."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-import gymnasium as gym
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.curricula.base import Episodes
-from geodesic.distributions import Particles
-from geodesic.envs.cmdp import ContextualMDP
-from geodesic.learners.base import Key, Learner, Transitions
+from geodesic.contexts import Episodes, FloatArray, Particles
+from geodesic.records import checkpoint
+from geodesic.records.schema import Arrays
+from geodesic.training.program import Log, Program, RunState, Sampler, as_sampler, stack
+from geodesic.training.trainer import Evaluation, Policy, Report
 
-CAPACITY = 4096  # particles of a distribution in the program; larger ones are thinned
-SHORT = 8  # rollouts up to here are unrolled
-
-
-class Draw(NamedTuple):
-    """A distribution as the program sees it: points (CAPACITY, d), cumulative weights (CAPACITY,), and its stage."""
-
-    points: Any
-    cumulative: Any
-    stage: Any
+PREFIX = "device"
+_EVALUATION = 0x6576616C  # sets the keys of evaluations apart from those of training
 
 
-class Lane(NamedTuple):
-    """One environment under way, and the episode in it."""
+class CompiledTrainer:
+    """Runs that share environment, learner and counts, as one program (see `Trainer`)."""
 
-    env: Any
-    obs: jax.Array
-    context: jax.Array
-    stage: jax.Array
-    total: jax.Array
-    length: jax.Array
-
-
-class RunState(NamedTuple):
-    """All that decides the rest of a run, as arrays."""
-
-    learner: Any
-    lanes: Lane
-    key: Key
-
-
-class Log(NamedTuple):
-    """What happened at each step of a segment; leading axes (iterations, rollout, n_envs)."""
-
-    ended: Any
-    context: Any
-    total: Any
-    length: Any
-    stage: Any
-    success: Any
-
-
-class Program:
-    """One environment and one learner, compiled: `init`, `segment` and `evaluate`, each with a leading axis (runs,)."""
-
-    def __init__(
-        self, mdp: ContextualMDP, learner: Learner, iterations: int, eval_episodes: int, eval_policy: str
-    ) -> None:
-        self.mdp = mdp
-        self.learner = learner
-        self.iterations = iterations  # of the learner, in a segment
-        self.eval_episodes = eval_episodes
-        self.eval_policy = eval_policy  # "deterministic" or "stochastic"
-        self.init = jax.jit(jax.vmap(self._init))
-        self.segment = jax.jit(jax.vmap(self._segment), donate_argnums=0)
-        self.evaluate = jax.jit(jax.vmap(self._evaluate))
+    def __init__(self, program: Program, target: Particles, measure: str) -> None:
+        self.program = program
+        self.measure = measure
+        self._target = as_sampler(target, 0)
+        self._state: Any = None  # RunState with a leading axis (runs,), on the device
+        self._samplers: Any = None
+        self._log: Any = None
 
     @property
     def segment_steps(self) -> int:
-        """Environment steps of a run in one segment."""
-        return self.iterations * self.learner.rollout * self.learner.n_envs
+        return self.program.segment_steps
 
-    def _init(self, key: Key, draw: Draw) -> RunState:
-        key, fresh, reset = jax.random.split(key, 3)
-        keys = jax.random.split(reset, self.learner.n_envs)
-        learner = self.learner.init(fresh, self.mdp.observation_space, self.mdp.action_space)
-        return RunState(learner, jax.vmap(partial(self._reset, draw))(keys), key)
+    def begin(self, seeds: Sequence[int], distributions: Sequence[Particles]) -> None:
+        self._enter_all(distributions, [0] * len(seeds))
+        keys = np.stack([np.asarray(jax.random.PRNGKey(seed)) for seed in seeds])
+        self._state = self.program.init(keys, self._samplers)
 
-    def _segment(self, state: RunState, draw: Draw) -> tuple[RunState, Log]:
-        """`iterations` times: explore for a rollout, then learn from it."""
-        return jax.lax.scan(lambda s, _: self._iteration(s, draw), state, None, length=self.iterations)
+    def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
+        like = self._like()
+        self._enter_all(distributions, stages)
+        self._state = stack([checkpoint.unflatten(PREFIX, like, own) for own in arrays])
 
-    def _iteration(self, state: RunState, draw: Draw) -> tuple[RunState, Log]:
-        key, learn, explore, lane = jax.random.split(state.key, 4)
-        rollout, n = self.learner.rollout, self.learner.n_envs
-        keys = jax.random.split(explore, rollout), jax.random.split(lane, (rollout, n))
+    def save(self) -> list[Arrays]:
+        host = jax.device_get(self._state)
+        runs = len(self._samplers.stage)
+        return [checkpoint.flatten(PREFIX, jax.tree.map(lambda leaf, i=i: leaf[i], host)) for i in range(runs)]
 
-        def step(lanes: Lane, keys: tuple[Key, Key]) -> tuple[Lane, tuple[Transitions, Log]]:
-            action, stored = self.learner.explore(state.learner, lanes.obs, keys[0])
-            return jax.vmap(partial(self._interact, draw))(lanes, self.legal(action), stored, keys[1])
+    def enter(self, run: int, distribution: Particles, stage: int) -> None:
+        # in a copy: JAX may still be reading the arrays that it was given
+        fresh = [whole.copy() for whole in self._samplers]
+        for whole, part in zip(fresh, as_sampler(distribution, stage)):
+            whole[run] = part
+        self._samplers = Sampler(*fresh)
 
-        lanes, (seen, log) = jax.lax.scan(step, state.lanes, keys, unroll=rollout <= SHORT)
-        return RunState(self.learner.learn(state.learner, seen, learn), lanes, key), log
+    def start_segment(self) -> None:
+        state, log = self.program.segment(self._state, self._samplers)
+        self._state, self._log = state, (log, state.slots.length)
 
-    def _interact(
-        self, draw: Draw, lane: Lane, action: jax.Array, stored: jax.Array, key: Key
-    ) -> tuple[Lane, tuple[Transitions, Log]]:
-        """One step of one environment, and a reset with a fresh context where the episode ends."""
-        move, look, reset = jax.random.split(key, 3)
-        env = self.mdp.transition(lane.env, action, move, lane.context)
-        obs = self.mdp.observation(env, look, lane.context)
-        reward = self.mdp.reward(lane.env, action, env, look, lane.context)
-        terminated = self.mdp.terminal(env, look, lane.context)
-        total, length = lane.total + reward, lane.length + 1
-        truncated = (length >= self.mdp.max_steps) & ~terminated
-        ended = terminated | truncated
-        seen = Transitions(lane.obs, stored, reward, obs, terminated, truncated)
-        log = Log(ended, lane.context, total, length, lane.stage, self.mdp.success(env, lane.context))
-        going_on = lane._replace(env=env, obs=obs, total=total, length=length)
-        following = jax.tree.map(partial(jnp.where, ended), self._reset(draw, reset), going_on)
-        return following, (seen, log)
+    def finish_segment(self, before: int) -> list[Report]:
+        log, lengths = jax.device_get(self._log)
+        n_envs = self.program.learner.n_envs
+        end = (before + self.segment_steps) // n_envs
+        return [
+            self._report(before, n_envs, end - int(own.max()), *columns)
+            for own, columns in zip(lengths, columns_of(log))
+        ]
 
-    def _reset(self, draw: Draw, key: Key) -> Lane:
-        pick, start, look = jax.random.split(key, 3)
-        context = sample(draw, pick)
-        env = self.mdp.initial(start, context)
-        obs = self.mdp.observation(env, look, context)
-        return Lane(env, obs, context, draw.stage, jnp.float32(0), jnp.int32(0))
+    def _report(self, before: int, n_envs: int, under_way: int, when: Any, log: Log) -> Report:
+        ended = before + when
+        returns = np.asarray(log.total, np.float64)
+        scores = self._scores(returns, log.success, log.discounted)
+        episodes = Episodes(log.context, scores, log.length, log.stage, log.success)
+        return Report(episodes, returns, ended, (ended - 1) // n_envs + 1 - episodes.lengths, under_way)
 
-    def legal(self, action: jax.Array) -> jax.Array:
-        """The action within the bounds of the environment's action space."""
-        space = self.mdp.action_space
-        return jnp.asarray(jnp.clip(action, space.low, space.high)) if isinstance(space, gym.spaces.Box) else action
+    def evaluate(self, seeds: Sequence[int], step: int) -> list[Evaluation]:
+        keys = np.array([(_EVALUATION ^ seed, step) for seed in seeds], dtype=np.uint32)
+        targets = stack([self._target] * len(seeds))
+        returns, successes, discounted = jax.device_get(self.program.evaluate(self._state, targets, keys))
+        return [
+            Evaluation(
+                returns[run],
+                np.asarray(successes[run], np.float64),
+                self._scores(returns[run], successes[run], discounted[run] if len(discounted) else ()),
+            )
+            for run in range(len(seeds))
+        ]
 
-    def _evaluate(self, state: RunState, draw: Draw, key: Key) -> tuple[jax.Array, jax.Array]:
-        """Returns and successes (eval_episodes,) of the policy on contexts from `draw`."""
-        reset, run = jax.random.split(key)
-        lanes = jax.vmap(partial(self._reset, draw))(jax.random.split(reset, self.eval_episodes))
-        nothing = jnp.zeros(self.eval_episodes, bool)
+    def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
+        """The agent in a checkpoint of one run."""
+        learner = checkpoint.unflatten(PREFIX, self._like(), arrays).learner
+        program = self.program
+        if not stochastic:
+            best = jax.jit(lambda obs: program.legal(program.learner.policy(learner, obs[None]))[0])
+            return lambda obs: np.asarray(best(obs))
+        act = jax.jit(lambda obs, key: program.legal(program.learner.act(learner, obs[None], key)[0])[0])
+        keys = _keys(seed)
+        return lambda obs: np.asarray(act(obs, next(keys)))
 
-        def alive(carry: Any) -> jax.Array:
-            return jnp.logical_not(carry[1].all())
+    def _like(self) -> RunState:
+        """The shapes and types of one run's state."""
+        samplers = stack([self._target])
+        like = jax.eval_shape(self.program.init, np.zeros((1, 2), np.uint32), samplers)
+        shapes: RunState = jax.tree.map(lambda leaf: np.empty(leaf.shape[1:], leaf.dtype), like)
+        return shapes
 
-        def step(carry: Any) -> Any:
-            lanes, ended, success, key = carry
-            key, now, act = jax.random.split(key, 3)
-            if self.eval_policy == "stochastic":
-                action = self.legal(self.learner.explore(state.learner, lanes.obs, act)[0])
-            else:
-                action = self.legal(self.learner.policy(state.learner, lanes.obs))
-            keys = jax.random.split(now, self.eval_episodes)
-            following, (_, log) = jax.vmap(partial(self._interact, draw))(lanes, action, action, keys)
-            stopped = following._replace(total=jnp.where(ended, lanes.total, log.total))
-            return stopped, ended | log.ended, jnp.where(ended, success, log.success & log.ended), key
+    def _enter_all(self, distributions: Sequence[Particles], stages: Sequence[int]) -> None:
+        self._samplers = stack([as_sampler(given, stage) for given, stage in zip(distributions, stages)])
 
-        lanes, _, success, _ = jax.lax.while_loop(alive, step, (lanes, nothing, nothing, run))
-        return lanes.total, success
-
-
-def sample(draw: Draw, key: Key) -> jax.Array:
-    """One context, by inverting the cumulative weights. Counting is faster than a search, step by step."""
-    place = (draw.cumulative <= jax.random.uniform(key)).sum()
-    return jnp.asarray(draw.points)[place]
+    def _scores(self, returns: FloatArray, successes: Any, discounted: Any) -> FloatArray:
+        """Episodes in the task's measure."""
+        chosen = {"return": returns, "success": successes, "discounted": discounted}[self.measure]
+        return np.asarray(chosen)
 
 
-def as_draw(distribution: Particles, stage: int) -> Draw:
-    """A distribution padded to the program's shape; one with too many particles is thinned systematically."""
-    held = np.flatnonzero(distribution.weights)
-    points, weights = distribution.points[held], distribution.weights[held]
-    if len(points) > CAPACITY:
-        quantiles = (np.arange(CAPACITY) + 0.5) / CAPACITY
-        points = points[np.minimum(np.searchsorted(np.cumsum(weights), quantiles), len(points) - 1)]
-        weights = np.full(CAPACITY, 1 / CAPACITY)
-    padding = CAPACITY - len(points)
-    return Draw(
-        np.concatenate([points, np.repeat(points[-1:], padding, axis=0)]).astype(np.float32),
-        np.concatenate([np.cumsum(weights)[:-1], np.full(padding + 1, 2.0)]).astype(np.float32),
-        np.int32(stage),
-    )
+def columns_of(log: Log) -> list[tuple[NDArray[np.int64], Log]]:
+    """For each run, the step of the segment at which each of its episodes ended, and their columns of the log."""
+    runs = log.ended.shape[0]
+    ended = np.asarray(log.ended).reshape(runs, -1)
+    run, when = np.nonzero(ended)
+    cuts = np.searchsorted(run, np.arange(1, runs))
+    flat = [np.asarray(c).reshape(runs, ended.shape[1], *c.shape[4:])[run, when] if len(c) else () for c in log]
+    parts = [np.split(column, cuts) if len(log[k]) else [()] * runs for k, column in enumerate(flat)]
+    return [(steps + 1, Log(*own)) for steps, own in zip(np.split(when, cuts), zip(*parts))]
 
 
-def stack(trees: list[Any]) -> Any:
-    """Trees of one shape as one tree with a leading axis (runs,)."""
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
-
-
-def episodes_of(log: Log, run: int) -> tuple[Episodes, NDArray[np.int64]]:
-    """The episodes of one run that ended in a segment, and the environment step of the segment at which each did."""
-    ended = np.asarray(log.ended[run]).reshape(-1)
-    when = np.flatnonzero(ended)
-    columns = [np.asarray(column[run]).reshape(len(ended), *column.shape[4:])[when] for column in log[1:]]
-    context, total, length, stage, success = columns
-    return Episodes(context, total, length, stage, success), when + 1
+def _keys(seed: int) -> Iterator[jax.Array]:
+    key = jax.random.key(seed)
+    while True:
+        key, now = jax.random.split(key)
+        yield now

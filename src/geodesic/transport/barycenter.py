@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from geodesic.distributions import FloatArray, Particles
+from geodesic.contexts import FloatArray, Particles
+from geodesic.coupling import exact_plan
 from geodesic.errors import InvalidInput, UnknownName
 from geodesic.metrics.base import Discrete, Metric
-from geodesic.transport.geodesic import as_time
-from geodesic.transport.plan import check_ends, exact_plan
+from geodesic.transport.geodesic import as_time, check_ends
 
 METHODS = ("exact", "sinkhorn")
 SWEEPS = 2000

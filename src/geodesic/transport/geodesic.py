@@ -6,11 +6,13 @@ from functools import cached_property
 
 import numpy as np
 
-from geodesic.distributions import FloatArray, Particles
+from geodesic.contexts import FloatArray, Particles
+from geodesic.coupling import Plan, exact_plan, partitioned_plan, shortest_hops, sorted_plan
 from geodesic.errors import InvalidInput
-from geodesic.metrics.base import Discrete, Metric
+from geodesic.metrics.base import Discrete, Flat, Metric
 from geodesic.metrics.euclidean import Euclidean
-from geodesic.transport.plan import Plan, check_ends, exact_plan, solve, sorted_plan
+
+EXACT_SIZE = 2000  # points a side up to which the plan is exact
 
 
 def as_time(t: float) -> float:
@@ -83,3 +85,28 @@ def pairs(metric: Metric, x: FloatArray, y: FloatArray) -> FloatArray:
     """Distances (n,) between x[k] and y[k], in blocks so that memory stays linear."""
     blocks = range(0, len(x), 256)
     return np.concatenate([np.diagonal(metric.pairwise(x[i : i + 256], y[i : i + 256])) for i in blocks])
+
+
+def solve(source: Particles, target: Particles, metric: Metric) -> Plan:
+    """The plan that carries the metric's geodesic from source to target."""
+    a, b = source.weights, target.weights
+    if isinstance(metric, Flat):
+        x, y = metric.coordinates(source.points), metric.coordinates(target.points)
+        if x.shape[1] == 1:
+            return sorted_plan(x[:, 0], y[:, 0], a, b)
+        if np.count_nonzero(a) * np.count_nonzero(b) > EXACT_SIZE**2:
+            return partitioned_plan(x, y, a, b)
+    cost = metric.plan_cost(source.points, target.points)
+    if isinstance(metric, Discrete):
+        return shortest_hops(cost, a, b)
+    return exact_plan(cost, a, b)
+
+
+def check_ends(source: Particles, target: Particles, metric: Metric | None) -> None:
+    for name, ends in (("source", source), ("target", target)):
+        if not isinstance(ends, Particles):
+            raise InvalidInput(f"expected {name} to be Particles, got {type(ends).__name__}")
+    if not (metric is None or isinstance(metric, Metric)):
+        raise InvalidInput(f"expected metric to be a Metric or None, got {metric!r}")
+    if source.dim != target.dim:
+        raise InvalidInput(f"expected source and target of one dimension, got {source.dim} and {target.dim}")

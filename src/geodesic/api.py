@@ -1,0 +1,92 @@
+"""`geodesic.train`: a task, a method and a learner in, trained agents with their records out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from geodesic.analysis.statistics import summarise
+from geodesic.errors import InvalidInput
+from geodesic.records import RunConfig, RunFolder, RunResult, load_run, read_config
+from geodesic.report.tables import format_table
+from geodesic.runs.config import configure, slug
+from geodesic.runs.executors.base import Job, Say, do
+from geodesic.runs.run import load_policy
+from geodesic.tasks import Task, load
+from geodesic.training.trainer import Policy
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `train` gives back. Everything in it is read from the run folders, which stay."""
+
+    task: Task
+    folder: Path
+    folders: dict[int, Path]  # by seed
+
+    @property
+    def runs(self) -> list[RunResult]:
+        """What each run recorded, in the order of the seeds."""
+        return [load_run(path) for path in self.folders.values()]
+
+    def policy(self, seed: int | None = None, stochastic: bool = False) -> Policy:
+        """The trained agent: observation -> action, as `task.make()` has them; the first seed's, if none is named."""
+        chosen = next(iter(self.folders)) if seed is None else seed
+        if chosen not in self.folders:
+            raise InvalidInput(f"expected one of the seeds {', '.join(map(str, self.folders))}, got {seed!r}")
+        return load_policy(self.folders[chosen], self.task, stochastic)
+
+    def table(self) -> str:
+        """Times, final scores and successes over the seeds, as text."""
+        return format_table(summarise(self.runs, self.task.solved_above))
+
+    def figures(self) -> list[Path]:
+        """Draw every figure that applies; where they were written."""
+        from geodesic.report.figures import write_comparison_figures, write_run_figures
+
+        first = next(iter(self.folders.values()))
+        return [*write_comparison_figures(self.folder, self.task), *write_run_figures(first, self.task)]
+
+    def __repr__(self) -> str:
+        return f"Result({self.task.name!r}, {len(self.folders)} runs in {self.folder})"
+
+
+def train(
+    task: Task | str,
+    method: str = "gradient",
+    learner: object = None,
+    steps: int | None = None,
+    seeds: int | Sequence[int] = 1,
+    out: str | Path | None = None,
+    metric: str | None = None,
+    threshold: float | None = None,
+    say: Say = lambda steps, note: None,
+) -> Result:
+    """Train agents on a task with a curriculum, one a seed, all of them in one compiled program.
+
+        result = gd.train(task, "gradient:step=0.1", learner=gd.PPO(n_envs=8), steps=150_000, seeds=4, out="runs/mine")
+        print(result.table())
+
+    seeds: how many (0, 1, ...), or which. out: a folder, which is kept; called again with the same one, unfinished runs
+    go on and finished ones are taken as they are. Without one, a new folder under the system's temporary one. say: is
+    called now and then with the steps done in all runs and a note.
+    """
+    task = load(task)
+    chosen = list(range(seeds)) if isinstance(seeds, int) and not isinstance(seeds, bool) else list(seeds)  # type: ignore[arg-type]
+    if not chosen:
+        raise InvalidInput("expected at least one seed, got none")
+    configs = [configure(task, method, seed, steps, metric, threshold, learner) for seed in chosen]
+    folder = Path(tempfile.mkdtemp(prefix="geodesic-")) if out is None else Path(out)
+    folders = {config.seed: folder / "runs" / slug(config.label) / f"seed-{config.seed}" for config in configs}
+    for config in configs:
+        _check(config, folders[config.seed])
+    do(Job(tuple(configs), tuple(folders.values())), say, task)
+    return Result(task, folder, folders)
+
+
+def _check(config: RunConfig, folder: Path) -> None:
+    """A folder that was begun must hold the same run."""
+    if RunFolder(folder, config).begun() and read_config(folder) != config:
+        raise InvalidInput(f"{folder} holds another run (see its config.json); try another out=")

@@ -1,0 +1,83 @@
+"""Episodes: contexts, and what the agent earned there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from geodesic.contexts.arrays import FloatArray, IntArray, as_points, as_vector
+from geodesic.errors import InvalidInput
+
+COLUMNS = ("contexts", "returns", "lengths", "stages", "successes")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Episodes:
+    """What an agent reports back: the episodes that ended, oldest first.
+
+    contexts (n, d); returns (n,), in the measure that the task looks at; lengths (n,), in environment steps; stages
+    (n,), the stage in which each episode began; successes (n,), 0 or 1, NaN where the environment does not say.
+    """
+
+    contexts: FloatArray
+    returns: FloatArray
+    lengths: IntArray
+    stages: IntArray
+    successes: FloatArray
+
+    def __init__(
+        self,
+        contexts: ArrayLike,
+        returns: ArrayLike,
+        lengths: ArrayLike,
+        stages: ArrayLike,
+        successes: ArrayLike | None = None,
+    ) -> None:
+        points = np.array(contexts, dtype=np.float64)
+        if points.size:
+            points = as_points(points, "contexts")
+        elif points.ndim != 2:
+            points = points.reshape(0, 1)
+        n = len(points)
+        for name, values, dtype in (
+            ("returns", returns, np.float64),
+            ("lengths", lengths, np.int64),
+            ("stages", stages, np.int64),
+        ):
+            object.__setattr__(self, name, (as_vector(values, name, n) if n else np.zeros(0)).astype(dtype))
+        flags = np.full(n, np.nan) if successes is None else np.array(successes, dtype=np.float64)
+        if flags.shape != (n,):
+            raise InvalidInput(f"expected successes of shape ({n},), got shape {flags.shape}")
+        object.__setattr__(self, "contexts", points)
+        object.__setattr__(self, "successes", flags)
+
+    def __len__(self) -> int:
+        return len(self.returns)
+
+    def __repr__(self) -> str:
+        mean = f", mean return {self.returns.mean():.4g}" if len(self) else ""
+        return f"Episodes({len(self)}{mean})"
+
+    def __getitem__(self, which: Any) -> Episodes:
+        return Episodes(*(column[which] for column in self.columns()))
+
+    @classmethod
+    def empty(cls, dim: int) -> Episodes:
+        return cls(np.zeros((0, dim)), [], [], [])
+
+    def of_stage(self, stage: int) -> Episodes:
+        """The episodes that began in this stage."""
+        return self[self.stages == stage]
+
+    def followed_by(self, other: Episodes) -> Episodes:
+        if not len(self) or not len(other):
+            return other if len(other) else self
+        pairs = zip(self.columns(), other.columns())
+        return Episodes(*(np.concatenate(pair) for pair in pairs))
+
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """The arrays, in the order of COLUMNS."""
+        return self.contexts, self.returns, self.lengths, self.stages, self.successes

@@ -1,0 +1,14 @@
+"""Plans between weighted points: exact, sorted on the line, partitioned above a size; assignments."""
+
+from geodesic.coupling.partitioned import partitioned_plan
+from geodesic.coupling.plans import Plan, assignment, exact_plan, pairwise_plans, shortest_hops, sorted_plan
+
+__all__ = [
+    "Plan",
+    "assignment",
+    "exact_plan",
+    "pairwise_plans",
+    "partitioned_plan",
+    "shortest_hops",
+    "sorted_plan",
+]

@@ -1,0 +1,115 @@
+"""Curricula that walk a path from source to target at a pace."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geodesic.contexts import Episodes, FloatArray, Particles
+from geodesic.curricula.base import Arrays, Curriculum, State
+from geodesic.curricula.gradient.paces import FixedStep, Pace, Path
+from geodesic.errors import InvalidInput
+
+
+@dataclass(frozen=True, repr=False)
+class StagedState(State):
+    """recent: the returns of this stage's last episodes; steps: environment steps of this stage's episodes;
+
+    moves: how often alpha changed; seen: the latest episodes of any stage, as many as path and pace ask for. Under a
+    metric that is refitted: trained, the distribution last trained on, which the next move starts from, and picture,
+    what `snapshot` shows of the last refit.
+    """
+
+    recent: FloatArray = field(default_factory=lambda: np.zeros(0))
+    steps: int = 0
+    moves: int = 0
+    seen: Episodes = field(default_factory=lambda: Episodes.empty(1))
+    trained: Particles | None = None
+    picture: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def absorb(self, episodes: Episodes, window: int, memory: int) -> Self:
+        """Take note of the episodes that began in this stage; those of earlier stages only count as seen."""
+        own = episodes.of_stage(self.stage)
+        return self.replace(
+            recent=np.concatenate([self.recent, own.returns])[-window:],
+            steps=self.steps + int(own.lengths.sum()),
+            seen=self.seen.followed_by(episodes)[-memory:] if memory else self.seen,
+        )
+
+    def enter(self, distribution: Particles, alpha: float, event: str) -> Self:
+        """The next stage, with nothing seen of it yet."""
+        return self.replace(
+            distribution=distribution,
+            stage=self.stage + 1,
+            alpha=alpha,
+            done=alpha >= 1.0,
+            event=event,
+            kind="train",
+            recent=np.zeros(0),
+            steps=0,
+        )
+
+
+@dataclass(frozen=True)
+class Staged(Curriculum[StagedState]):
+    """One stage on along `path` whenever `pace` says so; at alpha = 1 the target itself.
+
+    `step` is the paper's: a number, with which go threshold, window and max_stage_steps (`FixedStep`); or a pace of
+    one's own (`Pace`), which has all of them itself.
+    """
+
+    state_type: ClassVar[type[State]] = StagedState
+
+    source: Particles
+    target: Particles
+    step: float | Pace = 0.1
+    threshold: float = 0.0
+    window: int = 20
+    max_stage_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, end in (("source", self.source), ("target", self.target)):
+            if not isinstance(end, Particles):
+                raise InvalidInput(f"expected {name} to be Particles, got {type(end).__name__}")
+        if self.source.dim != self.target.dim:
+            raise InvalidInput(
+                f"expected source and target of one dimension, got {self.source.dim} and {self.target.dim}"
+            )
+        self.pace  # noqa: B018  refuses what is no pace
+
+    @cached_property
+    def pace(self) -> Pace:
+        if isinstance(self.step, Pace):
+            return self.step
+        return FixedStep(self.step, self.threshold, self.window, self.max_stage_steps)
+
+    @property
+    @abstractmethod
+    def path(self) -> Path:
+        """The distribution at each alpha; the source at 0 and the target at 1, exactly."""
+
+    def init(self, rng: np.random.Generator) -> StagedState:
+        return StagedState(self.source, seen=Episodes.empty(self.source.dim))
+
+    def update(self, state: StagedState, episodes: Episodes, rng: np.random.Generator) -> StagedState:
+        if state.done or not len(episodes):
+            return state
+        state = state.absorb(episodes, self.pace.window, self.pace.memory)
+        verdict = self.pace.verdict(state)
+        return self.move(state, self.path, verdict) if verdict else state
+
+    def move(self, state: StagedState, path: Path, verdict: str) -> StagedState:
+        """To where the pace says, if that is elsewhere; it may overshoot either end."""
+        alpha = float(np.clip(self.pace.alpha(state, path), 0.0, 1.0))
+        if alpha == state.alpha:
+            return state
+        distribution = self.target if alpha == 1.0 else path(alpha)
+        return state.enter(distribution, alpha, verdict).replace(moves=state.moves + 1)
+
+    def snapshot(self, state: StagedState) -> Arrays:
+        return state.picture

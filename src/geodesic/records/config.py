@@ -1,0 +1,69 @@
+"""What a run is: one flat description, kept in config.json, from which the run can be repeated."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Self
+
+from geodesic.errors import InvalidInput
+
+PACKAGES = ("geodesic-rl", "numpy", "scipy", "jax", "jaxlib", "optax", "pot", "scikit-learn", "gymnasium")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything needed to repeat a run.
+
+    task: how it is found (a name, module:object, file.py:object), or the name of an object that was handed over, which
+    only its owner can find again (`portable` is false then); contexts: the names of its context values; label: the
+    method, with what else sets this run apart; segment: learner iterations between two looks at the curriculum;
+    eval_every: segments between two evaluations. A loop of one's own (backend "own") has no learner of ours.
+    """
+
+    task: str
+    name: str
+    portable: bool
+    contexts: list[str]
+    method: str
+    label: str
+    seed: int
+    steps: int
+    threshold: float
+    solved: float
+    measure: str
+    discount: float
+    metric: str | None
+    backend: str
+    learner: str | None
+    segment: int
+    eval_every: int
+    eval_episodes: int
+    eval_policy: str
+    options: dict[str, Any] = field(default_factory=dict)
+    learner_options: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def replace(self, **changes: Any) -> Self:
+        return replace(self, **changes)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> RunConfig:
+        missing = [item.name for item in fields(cls) if item.name not in values]
+        if missing:
+            raise InvalidInput(f"expected a run's config.json, got one without {', '.join(missing)}")
+        return cls(**{item.name: values[item.name] for item in fields(cls)})
+
+
+def versions() -> dict[str, str]:
+    """The versions that a run's numbers depend on."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found: dict[str, str] = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found

@@ -1,0 +1,118 @@
+"""Figures of tasks whose contexts are the cells of a grid: distributions as shaded cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import PowerNorm, to_rgba
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from geodesic.contexts import FloatArray, IntArray, Particles
+from geodesic.records.reader import RunResult
+from geodesic.report.style import (
+    FAINT,
+    GOAL,
+    HEAT,
+    INK,
+    WALL,
+    bare,
+    evenly,
+    lines,
+    new_figure,
+    stage_title,
+    stages_title,
+    styled,
+)
+
+COLUMNS = 6
+MOST = 36  # stages of one figure
+
+Goals = Sequence[tuple[float, float]]
+
+
+@styled
+def panels(
+    rows: Mapping[str, Sequence[Particles | None]], titles: Sequence[str], grid: IntArray, goals: Goals, title: str
+) -> Figure:
+    """A row of grids for each label: cells (row, column) shaded by their probability; None where there is none yet.
+
+    grid (rows, columns), 1 for walls; goals: (row, column) of each.
+    """
+    shares = {label: [_on_grid(grid, particles) for particles in path] for label, path in rows.items()}
+    norm = _norm([cells for path in shares.values() for cells in path])
+    figure = new_figure(1.75 * len(titles) + 1.5, 1.85 * len(rows) + 0.7)
+    grid_of_axes = figure.subplots(len(rows), len(titles), squeeze=False)
+    for line, (label, path) in zip(grid_of_axes, shares.items()):
+        for axes, cells in zip(line, path):
+            _draw(axes, grid, goals, cells, norm)
+        line[0].set_ylabel(lines(label), fontsize=11, color=INK)
+    for axes, text in zip(grid_of_axes[0], titles):
+        axes.set_title(text)
+    _colour_bar(figure, grid_of_axes, norm)
+    figure.suptitle(title + _key(goals))
+    return figure
+
+
+@styled
+def stages(run: RunResult, grid: IntArray, goals: Goals) -> Figure:
+    """The distributions of a run's stages, in order, with the step at which each began."""
+    shown = evenly(run.curriculum, MOST)
+    shares = [_on_grid(grid, stage.particles) for stage in shown]
+    columns = min(COLUMNS, len(shown))
+    rows = math.ceil(len(shown) / columns)
+    figure = new_figure(max(1.75 * columns + 1.1, 5.4), 2.05 * rows + 0.5)
+    norm = _norm(shares)
+    grid_of_axes = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid_of_axes.flat[len(shown) :]:
+        axes.set_visible(False)
+    for axes, stage, cells in zip(grid_of_axes.flat, shown, shares):
+        _draw(axes, grid, goals, cells, norm)
+        axes.set_title(stage_title(stage), fontsize=9)
+    _colour_bar(figure, grid_of_axes, norm)
+    figure.suptitle(stages_title(run, len(shown), len(run.curriculum)) + _key(goals))
+    return figure
+
+
+def _key(goals: Goals) -> str:
+    return ("; star: the goal" if len(goals) == 1 else "; stars: goals") if goals else ""
+
+
+def _on_grid(grid: IntArray, particles: Particles | None) -> FloatArray:
+    """Probability of each cell, shape of the grid."""
+    shares = np.zeros(grid.shape)
+    if particles is None:
+        return shares
+    rows, columns = np.round(particles.points).astype(int).T
+    np.add.at(shares, (rows, columns), particles.weights)
+    return shares
+
+
+def _norm(cells: Sequence[FloatArray]) -> PowerNorm:
+    """One scale for all panels; the square root keeps a broad distribution visible next to a narrow one."""
+    return PowerNorm(0.5, 0.0, max(float(shares.max()) for shares in cells))
+
+
+def _draw(axes: Axes, grid: IntArray, goals: Goals, shares: FloatArray, norm: PowerNorm) -> None:
+    colours = colormaps[HEAT](norm(shares))
+    colours[grid == 1] = to_rgba(WALL)
+    axes.imshow(colours, interpolation="nearest")
+    for row, column in goals:
+        axes.scatter([column], [row], marker="*", s=80, facecolor=GOAL, edgecolor=INK, linewidth=0.7, zorder=3)
+    for line in np.arange(grid.shape[0] + 1) - 0.5:
+        axes.axhline(line, color=FAINT, linewidth=0.25)
+    for line in np.arange(grid.shape[1] + 1) - 0.5:
+        axes.axvline(line, color=FAINT, linewidth=0.25)
+    bare(axes)
+
+
+def _colour_bar(figure: Figure, axes: NDArray[np.object_], norm: PowerNorm) -> None:
+    mappable = ScalarMappable(norm, HEAT)
+    bar = figure.colorbar(mappable, ax=axes.ravel().tolist(), shrink=0.85, pad=0.01, fraction=0.04, aspect=25)
+    bar.set_label("probability")
+    bar.outline.set_visible(False)

@@ -1,0 +1,64 @@
+"""A curriculum without training: the geodesic beside the linear mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from geodesic.contexts import FloatArray, Particles
+from geodesic.curricula import Gradient, Linear
+from geodesic.errors import InvalidInput
+from geodesic.metrics.base import Recipe
+from geodesic.metrics.graph import Matrix
+from geodesic.tasks import Task
+from geodesic.tasks.methods import resolve
+
+
+@dataclass(frozen=True, eq=False)
+class CurriculumPlan:
+    """Distributions at each alpha by the name of their path, the length of the geodesic, and the metric it is under.
+
+    distances (n, n): between the support points of discrete contexts.
+    """
+
+    task: Task
+    metric: str
+    alphas: tuple[float, ...]
+    paths: dict[str, list[Particles]]
+    length: float
+    distances: FloatArray | None
+
+    def lines(self) -> list[str]:
+        """The plan in words."""
+        rows = [f"{self.task.name}: W(source, target) = {self.length:.4g} under {self.metric}"]
+        for alpha, there in zip(self.alphas, self.paths[self.geodesic]):
+            mean = np.array2string(there.mean(), precision=2)
+            rows.append(f"  alpha {alpha:<5g} mean context {mean}, infeasible {self.task.infeasible(there):.0%}")
+        return rows
+
+    @property
+    def geodesic(self) -> str:
+        return f"gradient ({self.metric})"
+
+
+def plan(task: Task, alphas: Sequence[float], metric: str | None = None) -> CurriculumPlan:
+    """What gradient and linear would train on at each alpha."""
+    name = resolve(task, "gradient", metric)[2]
+    chosen = task.make_metric(name)
+    if isinstance(chosen, Recipe):
+        raise InvalidInput(f"{name} is learned while training: there is no plan before it; try geodesic run")
+    gradient = Gradient(task.source_particles, task.target_particles, metric=chosen, space=task.space)
+    linear = Linear(task.source_particles, task.target_particles)
+    return CurriculumPlan(
+        task=task,
+        metric=str(name),
+        alphas=tuple(alphas),
+        paths={
+            "linear": [linear.path(alpha) for alpha in alphas],
+            f"gradient ({name})": [gradient.path(alpha) for alpha in alphas],
+        },
+        length=gradient.geodesic.length,
+        distances=chosen.distances if isinstance(chosen, Matrix) else None,
+    )

@@ -1,0 +1,68 @@
+"""What JAX is told before it starts: XLA's flags, and where compiled programs are kept.
+
+Every module of this package that computes with JAX calls `prepare` when it is imported. XLA reads its flags when the
+first device is used, so that is early enough wherever the package is called from, unless JAX was at work before.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+
+XLA_FLAGS = {
+    # these networks are too small for threads; runs are what is spread over cores
+    "xla_cpu_multi_thread_eigen": "false",
+    # with it, programs of several runs were seen to stop for good, every thread idle (JAX 0.10.2; a test shows it)
+    "xla_cpu_enable_concurrency_optimized_scheduler": "false",
+}
+
+
+def prepare() -> None:
+    """Set XLA's flags for this process and its children; what the user has set stays. Warns once if it is too late."""
+    given = os.environ.get("XLA_FLAGS", "")
+    ours = [f"--{name}={value}" for name, value in XLA_FLAGS.items() if name not in given]
+    if not ours:
+        return
+    if _running():
+        _warn_once(" ".join(ours))
+    else:
+        os.environ["XLA_FLAGS"] = " ".join([*ours, given]).strip()
+
+
+def one_thread_per_process() -> None:
+    """For processes that are ours alone, commands and workers: linear algebra in one thread, and XLA's flags."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    prepare()
+
+
+def keep_programs(folder: Path | None = None) -> None:
+    """Keep compiled programs on disk, so that the next run of the same shape starts at once."""
+    import jax
+
+    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "geodesic" / "programs"
+    settings: dict[str, str | float] = {
+        "jax_compilation_cache_dir": str(folder or default),
+        "jax_persistent_cache_min_compile_time_secs": 0.2,
+        "jax_persistent_cache_min_entry_size_bytes": 0,
+    }
+    for name, value in settings.items():
+        jax.config.update(name, value)  # type: ignore[no-untyped-call]
+
+
+def _running() -> bool:
+    """Whether JAX has already started a device in this process."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    return bridge is not None and bool(bridge.backends_are_initialized())
+
+
+@cache
+def _warn_once(flags: str) -> None:
+    warnings.warn(
+        f"JAX was started before geodesic could set XLA's flags: programs of several runs may stall on a CPU; "
+        f"import geodesic's trainer first, or set XLA_FLAGS='{flags}'",
+        RuntimeWarning,
+        stacklevel=3,
+    )

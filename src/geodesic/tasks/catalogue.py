@@ -1,0 +1,178 @@
+"""Finding tasks: by name, by module:object, by file.py:object, announced by an installed package, or as they are."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+import tomllib
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from geodesic import envs
+from geodesic.errors import GeodesicError, InvalidInput, UnknownName
+from geodesic.tasks.drawing import Drawing
+from geodesic.tasks.methods import parse
+from geodesic.tasks.task import Task
+
+ENTRY_POINTS = "geodesic.tasks"
+
+
+def load(reference: str | Task, **options: Any) -> Task:
+    """The task that is meant: 'maze', 'maze:layout=my.txt', 'package.module:object', 'path/file.py:object', a Task.
+
+    An object may be a Task or a function without arguments that makes one. Options go to a built-in environment.
+    """
+    if isinstance(reference, Task):
+        return reference
+    if not isinstance(reference, str) or not reference:
+        raise InvalidInput(f"expected a task, its name, module:object or file.py:object, got {reference!r:.60}")
+    place, _, attribute = reference.rpartition(":")
+    if place and "=" not in attribute:
+        return _from_object(place, attribute)
+    if reference in announced():
+        return _from_package(reference)
+    name, given = parse(reference, "a task")
+    if name not in BUILT_IN:
+        known = ", ".join([*BUILT_IN, *announced()])
+        raise InvalidInput(f"expected a task ({known}), module:object or file.py:object; got {reference!r}")
+    return _built_in(name, {**given, **options})
+
+
+def names() -> dict[str, str]:
+    """Every task that has a name, with a line on each."""
+    found = {name: envs.REGISTRY[name].summary for name in BUILT_IN}
+    return found | {name: f"from {point.value.partition(':')[0]}" for name, point in announced().items()}
+
+
+def announced() -> dict[str, EntryPoint]:
+    """The tasks that installed packages announce."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _from_object(place: str, attribute: str) -> Task:
+    module, reference = (_module_of_file if place.endswith(".py") else _module)(place)
+    found: Any = module
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            tasks = [name for name, value in vars(module).items() if isinstance(value, Task)]
+            hint = f"; it has {', '.join(tasks)}" if tasks else ""
+            raise InvalidInput(f"expected {place} to have a task {attribute!r}, found none{hint}")
+        found = getattr(found, part)
+    return _made(found, f"{reference}:{attribute}", Path(place).stem if place.endswith(".py") else place.split(".")[-1])
+
+
+def _from_package(name: str) -> Task:
+    point = announced()[name]
+    try:
+        found = point.load()
+    except Exception as error:
+        raise InvalidInput(f"cannot load task {name} from {point.value}: {type(error).__name__}: {error}") from error
+    return _made(found, name, name)
+
+
+def _made(found: Any, reference: str, name: str) -> Task:
+    """The task, made if the object is a function; one that fails is an error that names it."""
+    if not isinstance(found, Task) and callable(found):
+        try:
+            found = found()
+        except GeodesicError:
+            raise
+        except Exception as error:
+            raise InvalidInput(f"cannot make task {reference}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Task):
+        raise InvalidInput(f"expected {reference} to be a Task or a function that makes one, got {found!r:.60}")
+    return found.named(name, reference)
+
+
+def _module(name: str) -> tuple[ModuleType, str]:
+    """A module by its name; the folder that a command is called in counts as importable."""
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name), name
+    except Exception as error:
+        raise InvalidInput(f"cannot import {name}: {type(error).__name__}: {error}") from error
+
+
+def _module_of_file(path: str) -> tuple[ModuleType, str]:
+    """A module by its file; the reference has the whole path, so that it holds from any folder."""
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise InvalidInput(f"expected a file with a task, found none at {path}")
+    name = f"geodesic_task_{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise InvalidInput(f"cannot import {path}")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[name]
+            raise InvalidInput(f"cannot import {path}: {type(error).__name__}: {error}") from error
+    return sys.modules[name], str(file)
+
+
+def _built_in(name: str, options: dict[str, Any]) -> Task:
+    """A built-in task with the paper's values, its environment made with these options."""
+    return _cached(name, tuple(sorted(options.items())))
+
+
+@cache
+def _cached(name: str, options: tuple[tuple[str, Any], ...]) -> Task:
+    values = table(name)
+    try:
+        mdp = envs.make(name, **dict(options))
+    except TypeError as error:
+        raise InvalidInput(f"expected options of the environment {name}: {error}") from error
+    algorithm, learner = values.pop("algorithm"), values.pop("learner")
+    offered = values.pop("metrics")
+    task = Task(
+        env=mdp,
+        learner=(algorithm, learner),
+        offers=tuple(offered),
+        source_moments=getattr(mdp, "source_moments", None),
+        target_moments=getattr(mdp, "target_moments", None),
+        drawing=BUILT_IN[name](mdp),
+        name=name,
+        **values,
+    )
+    words = "".join(f":{key}={value}" for key, value in options)
+    return task.named(name, f"{name}{words}")
+
+
+def table(name: str) -> dict[str, Any]:
+    """The paper's values for a built-in task."""
+    if name not in BUILT_IN:
+        raise UnknownName("task", name, BUILT_IN)
+    return tomllib.loads(resources.files("geodesic.tasks").joinpath(f"{name}.toml").read_text())
+
+
+def _maze_drawing(mdp: Any) -> Drawing:
+    return Drawing(
+        cells=(mdp.grid == 1).astype(np.int64),
+        goals=(tuple(mdp.goal.tolist()),),
+        order=mdp.start_distance.astype(np.float64),
+        ordered_by="steps to the goal",
+    )
+
+
+def _u_maze_drawing(mdp: Any) -> Drawing:
+    return Drawing(walls=mdp.walls)
+
+
+BUILT_IN: dict[str, Callable[[Any], Drawing]] = {
+    "maze": _maze_drawing,
+    "point-mass": lambda mdp: Drawing(),
+    "u-maze": _u_maze_drawing,
+}

@@ -1,0 +1,287 @@
+"""A task: everything that a problem is, in one object."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from geodesic.contexts import ContextSpace, FloatArray, Particles, Side, as_count, as_number
+from geodesic.envs.gymnasium import Apply, ContextualEnv, ContextWrapper
+from geodesic.errors import GeodesicError, InvalidInput, UnknownName
+from geodesic.metrics.base import Metric, Recipe
+from geodesic.metrics.euclidean import Euclidean
+from geodesic.tasks.drawing import Drawing
+
+Measure = Literal["return", "discounted", "success"]
+Range = Mapping[
+    str, float | tuple[float, float]
+]  # a value, or bounds within which it is uniform, for each context value
+Distribution = Particles | Range | Callable[[np.random.Generator], Particles]
+MetricMaker = Callable[["Task", float], Metric | Recipe]  # (task, threshold) -> the metric
+Moments = tuple[FloatArray, FloatArray]
+
+PARTICLES = 200  # that stand for a distribution given as ranges
+LEARNED = ("embedding", "return-lift")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Task:
+    """A problem: an environment, its contexts, where training starts and where it should lead.
+
+    env: a ContextualMDP in JAX; or a function without arguments that makes a Gymnasium environment, or the id of one,
+        with `apply(env, **context)`, which puts a context into it, and `observe`, whether the agent sees the context
+    contexts: {"length": (0.05, 1.0), "gravity": (2.0, 30.0, "m/s²")}, a ContextSpace, or the environment's own
+    source, target: Particles; ranges such as {"length": 0.5, "gravity": (9, 10)}, uniform within them; or a function
+        of a generator. The source may be left to the environment; the target too
+    threshold: a stage is mastered above this mean; solved: the target counts as solved above this one (default: the
+        threshold)
+    measure: what thresholds and curricula look at: "return", "discounted" (by `discount`) or "success"
+    worst_return: the least that an episode can earn in that measure; needed by spdl, wb-spdl and the learned metrics
+    best_return: contexts (n, d) -> upper bounds (n,) on the return, so that a threshold out of reach is refused;
+        without it nothing is refused
+    is_feasible: contexts (n, d) -> which can be solved at all; for reports only, curricula do not see it
+    metrics: name -> Metric, Recipe, or a function (task, threshold) -> one; metric: the name of the default. A box has
+        "l2", straight lines in units of its sides, "embedding" and "return-lift" of itself; a discrete space must state
+        its metrics. offers: the names that are on offer, where that is not all of them or the environment has metrics
+    learner, steps, segment, eval_every, eval_episodes, eval_policy: defaults of a run: a PPO or SAC (default: PPO with
+        16 environments and normalised observations), environment steps, learner iterations between two looks at the
+        curriculum (default: about 1000 steps), segments between two evaluations (default: 50 evaluations a run),
+        episodes of an evaluation, and whether its policy is "deterministic" or "stochastic"
+    methods: name -> default options; compare: the methods that `geodesic compare` takes without being told
+    source_moments, target_moments: (mean, covariance) for methods that know Gaussians only; else the particles' own
+    drawing: what figures draw with the contexts
+    """
+
+    env: Any
+    contexts: ContextSpace | Mapping[str, Side] | None = None
+    source: Distribution | None = None
+    target: Distribution | None = None
+    threshold: float = math.nan
+    solved: float | None = None
+    measure: Measure = "return"
+    discount: float = 0.99
+    worst_return: float | None = None
+    best_return: Callable[[FloatArray], FloatArray] | None = None
+    is_feasible: Callable[[FloatArray], NDArray[np.bool_]] | None = None
+    apply: Apply | None = None
+    observe: bool = True
+    metric: str | None = None
+    metrics: Mapping[str, Metric | Recipe | MetricMaker] = field(default_factory=dict)
+    offers: Sequence[str] = ()
+    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    compare: Sequence[str] = ("gradient", "linear", "uniform", "target-only")
+    learner: Any = None
+    steps: int = 100_000
+    segment: int | None = None
+    eval_every: int | None = None
+    eval_episodes: int = 30
+    eval_policy: Literal["deterministic", "stochastic"] = "deterministic"
+    source_moments: Moments | None = None
+    target_moments: Moments | None = None
+    drawing: Drawing = field(default_factory=Drawing)
+    name: str = "task"
+    reference: str | None = None  # how another process finds it: a name, module:object or file.py:object
+
+    def __post_init__(self) -> None:
+        if not (self.in_jax or callable(self.env) or isinstance(self.env, str)):
+            raise InvalidInput(
+                f"expected env to be a ContextualMDP, a function that makes a Gymnasium environment or the id of one, "
+                f"got {self.env!r:.60}"
+            )
+        if not self.in_jax and not callable(self.apply):
+            raise InvalidInput(
+                "expected apply=, a function apply(env, **context) that puts a context into the environment"
+            )
+        if isinstance(self.threshold, float) and math.isnan(self.threshold):
+            raise InvalidInput("expected threshold=, the mean return above which a stage counts as mastered")
+        as_number(self.threshold, "threshold")
+        as_number(self.threshold if self.solved is None else self.solved, "solved")
+        if self.measure not in get_args(Measure):
+            raise UnknownName("measure", self.measure, get_args(Measure))
+        if not 0 < as_number(self.discount, "discount") <= 1:
+            raise InvalidInput(f"expected discount in (0, 1], got {self.discount!r}")
+        for option in ("steps", "eval_episodes"):
+            as_count(getattr(self, option), option)
+        for option in ("segment", "eval_every"):
+            if getattr(self, option) is not None:
+                as_count(getattr(self, option), option)
+        if self.eval_policy not in ("deterministic", "stochastic"):
+            raise UnknownName("eval_policy", self.eval_policy, ("deterministic", "stochastic"))
+        self.drawing.check(self.space)
+        if self.metric is not None:
+            self.check_metric(self.metric)
+        for side in ("source", "target"):
+            getattr(self, f"{side}_particles")
+
+    def __repr__(self) -> str:
+        contexts = ", ".join(self.space.names)
+        return f"Task({self.name!r}, contexts {contexts}, threshold {self.threshold:g} on the {self.measure})"
+
+    @property
+    def in_jax(self) -> bool:
+        """Whether the environment is a contextual MDP in JAX, which the compiled trainer can take."""
+        return all(hasattr(self.env, part) for part in ("initial", "transition", "observation", "reward", "terminal"))
+
+    @cached_property
+    def space(self) -> ContextSpace:
+        given = self.contexts if self.contexts is not None else self._of_env("context_space")
+        if given is None:
+            raise InvalidInput(
+                'expected contexts=, such as {"length": (0.05, 1.0)}: name and bounds of each context value'
+            )
+        return given if isinstance(given, ContextSpace) else ContextSpace.named(given)
+
+    @cached_property
+    def source_particles(self) -> Particles:
+        """Where the curriculum starts, the same for every seed."""
+        return self._particles("source", 1)
+
+    @cached_property
+    def target_particles(self) -> Particles:
+        """Where it should lead, the same for every seed."""
+        return self._particles("target", 0)
+
+    @property
+    def solved_above(self) -> float:
+        return float(self.threshold if self.solved is None else self.solved)
+
+    @property
+    def least(self) -> float | None:
+        """The worst return in the task's measure, where it is known."""
+        if self.worst_return is not None:
+            return float(self.worst_return)
+        return 0.0 if self.measure == "success" else self._of_env("worst_return")
+
+    def reachable(self) -> float:
+        """An upper bound on the target's mean; infinite where nobody knows one."""
+        if self.measure == "success":
+            return 1.0
+        bound = self.best_return or self._of_env("best_return")
+        if bound is None or self.measure != "return":
+            return np.inf
+        return float(self.target_particles.weights @ bound(self.target_particles.points))
+
+    def infeasible(self, distribution: Particles) -> float:
+        """The share of a distribution that cannot be solved; 0 where nobody says."""
+        feasible = self.is_feasible or self._of_env("is_feasible")
+        return 0.0 if feasible is None else float(distribution.weights @ ~feasible(distribution.points))
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The metrics on offer, the default first."""
+        learned = LEARNED if self.least is not None and self.space.bounded else ()
+        own = () if self.space.support is not None else ("l2", *learned)
+        names = tuple(self.offers) or (*self.metrics, *(name for name in own if name not in self.metrics))
+        return tuple(sorted(names, key=lambda name: name != self.metric))
+
+    def check_metric(self, name: str) -> str:
+        """The name, if it is of a metric on offer."""
+        if name in self.metric_names:
+            return name
+        if name in LEARNED and not self.offers and self.space.support is None:
+            what = "bounded contexts" if not self.space.bounded else "worst_return="
+            raise InvalidInput(f"expected {what} in task {self.name} for the learned metric {name}")
+        raise UnknownName(f"metric of {self.name}", name, self.metric_names)
+
+    def make_metric(self, name: str | None = None, threshold: float | None = None) -> Metric | Recipe:
+        """The metric of this name: the task's own, its environment's, or one that every box has."""
+        if not self.metric_names:
+            raise InvalidInput(
+                f"expected metrics= on the discrete contexts of {self.name}, such as "
+                "{'steps': geodesic.metrics.Graph(...)}: no distance is known between them"
+            )
+        name = self.check_metric(name or self.metric_names[0])
+        stated = self.metrics.get(name)
+        if isinstance(stated, (Metric, Recipe)):
+            return stated
+        level = float(self.threshold if threshold is None else threshold)
+        if stated is not None:
+            return stated(self, level)
+        of_env = self._of_env("metric")
+        found: Metric | None = of_env(name) if of_env is not None else None
+        return found if found is not None else standard_metric(self, name, level)
+
+    def make(self, render_mode: str | None = None) -> gym.Env[Any, Any]:
+        """The environment as Gymnasium's, drawing its contexts from the target until it is told otherwise."""
+        if self.in_jax:
+            return ContextualEnv(self.env, self.space, self.target_particles, render_mode)
+        options: dict[str, Any] = {"render_mode": render_mode} if render_mode else {}
+        inner = gym.make(self.env, **options) if isinstance(self.env, str) else self.env(**options)
+        if not isinstance(inner, gym.Env):
+            raise InvalidInput(f"expected env() to make a Gymnasium environment, got {type(inner).__name__}")
+        wrapped = ContextWrapper(inner, self.space, self.apply, self.observe)  # type: ignore[arg-type]
+        wrapped.set_distribution(self.target_particles)
+        return wrapped
+
+    def named(self, name: str, reference: str) -> Task:
+        """The same task as it is known elsewhere."""
+        return replace(self, name=self.name if self.name != "task" else name, reference=reference)
+
+    def _of_env(self, fact: str) -> Any:
+        """A fact that the environment states itself."""
+        return getattr(self.env, fact, None) if self.in_jax else None
+
+    def _particles(self, side: str, seed: int) -> Particles:
+        given = getattr(self, side) or self._of_env(side)
+        if given is None:
+            raise InvalidInput(
+                f'expected {side}=, such as {{"{self.space.names[0]}": (low, high)}} or Particles(points)'
+            )
+        if isinstance(given, Mapping):
+            given = uniform_within(given, self.space, side)
+        rng = np.random.default_rng(seed)
+        try:
+            made = given if isinstance(given, Particles) else given(rng)
+        except GeodesicError:
+            raise
+        except Exception as error:
+            raise InvalidInput(
+                f"expected {side}(rng) to give Particles, got {type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(made, Particles):
+            raise InvalidInput(
+                f"expected {side} to be Particles, ranges or a function of a generator, got {made!r:.60}"
+            )
+        self.space.check(made.points, side)
+        return made
+
+
+def uniform_within(ranges: Range, space: ContextSpace, what: str) -> Callable[[np.random.Generator], Particles]:
+    """The uniform distribution within the ranges given for each context value."""
+    if set(ranges) != set(space.names):
+        raise InvalidInput(
+            f"expected {what} to give a value or a range for each of {', '.join(space.names)}, got {', '.join(ranges)}"
+        )
+    sides = [ranges[name] for name in space.names]
+    if space.support is not None:
+        raise InvalidInput(f"expected {what} to be Particles on the support of a discrete context space, got ranges")
+    try:
+        pairs = [side if isinstance(side, Sequence) else (side, side) for side in sides]
+        low, high = (np.array([float(pair[k]) for pair in pairs]) for k in (0, 1))
+    except (TypeError, ValueError, IndexError) as error:
+        raise InvalidInput(f"expected {what} as {{name: value or (low, high)}}, got {dict(ranges)!r:.80}") from error
+    n = 1 if (low == high).all() else PARTICLES
+    return lambda rng: Particles.uniform(low, high, n, rng)
+
+
+def standard_metric(task: Task, name: str, threshold: float) -> Metric | Recipe:
+    """What every bounded box has: straight lines, and the two metrics that are learned while training."""
+    if name not in ("l2", *LEARNED):
+        raise InvalidInput(f"expected metric {name!r} in metrics= of task {task.name}, found none")
+    if name == "l2":
+        return Euclidean(task.space.sides if task.space.bounded else None)
+    from geodesic.metrics.returns import ReturnLift
+
+    worst = 0.0 if task.least is None else task.least
+    if name == "return-lift":
+        return ReturnLift(task.space, worst, threshold)
+    from geodesic.metrics.embedding import Embedding
+
+    return Embedding(task.space, worst)

@@ -1,0 +1,137 @@
+"""Context spaces: bounds, names, units, and the exact words of every refusal."""
+
+import numpy as np
+import pytest
+
+import geodesic as gd
+from geodesic.errors import InvalidInput
+
+SIDES = {"length": (0.05, 1.05, "m"), "pole_mass": (2.0, 6.0)}
+CELLS = [[0, 0], [2, 0], [0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: gd.ContextSpace([0.0], [1.0]).check([[2.0]]),
+            "expected context inside low [0.0], high [1.0], got [2.0]",
+        ),
+        (lambda: gd.ContextSpace([0.0], [1.0]).check([[0.0, 1.0]]), "expected context of dimension 1, got dimension 2"),
+        (lambda: gd.ContextSpace([1.0], [0.0]), "expected low <= high, got low [1.] and high [0.]"),
+        (
+            lambda: gd.ContextSpace([0.0], [1.0, 2.0]),
+            "expected low and high of one shape (d,), got shapes (1,) and (2,)",
+        ),
+        (lambda: gd.ContextSpace(["a"], [1.0]), "expected low and high to be numbers, got ['a'] and [1.0]"),
+        (
+            lambda: gd.ContextSpace([0.0], [1.0], names=("x", "y")),
+            "expected names of 1 context values, got ('x', 'y')",
+        ),
+        (lambda: gd.ContextSpace([0.0], [1.0], units=(5,)), "expected units of 1 context values, got (5,)"),
+        (
+            lambda: gd.ContextSpace([0.0, 0.0], [1.0, 1.0], names=("x", "x")),
+            "expected names that differ, got ('x', 'x')",
+        ),
+        (lambda: gd.ContextSpace.named({}), "expected contexts as {name: (low, high)}, got {}"),
+        (lambda: gd.ContextSpace.named([(0, 1)]), "expected contexts as {name: (low, high)}, got [(0, 1)]"),
+        (
+            lambda: gd.ContextSpace.named({"x": 1.0}),
+            "expected context 'x' as (low, high) or (low, high, unit), got 1.0",
+        ),
+        (
+            lambda: gd.ContextSpace.named({"x": "ab"}),
+            "expected context 'x' as (low, high) or (low, high, unit), got 'ab'",
+        ),
+        (
+            lambda: gd.ContextSpace.named({"x": (1.0, 0.0)}),
+            "expected low <= high, got low [1.] and high [0.]",
+        ),
+        (
+            lambda: gd.ContextSpace([0.0], [np.inf]).sides,
+            "expected a bounded context space, got low [0.] and high [inf]",
+        ),
+        (
+            lambda: gd.ContextSpace([0.0], [1.0]).index(np.zeros((1, 1))),
+            "expected a discrete context space, got a box",
+        ),
+    ],
+)
+def test_refusals(make, message):
+    with pytest.raises(InvalidInput) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_a_discrete_space_knows_its_support_only():
+    space = gd.ContextSpace.discrete(CELLS)
+    assert space.clip(np.array([[1.6, 0.3]])).tolist() == [[2.0, 0.0]]
+    assert space.contains(np.array([[2.0, 0.0], [1.0, 0.0]])).tolist() == [True, False]
+    assert space.uniform(1, np.random.default_rng(0)).weights.tolist() == pytest.approx([1 / 3] * 3)
+    with pytest.raises(InvalidInput, match=r"expected context inside its support, got \[1.0, 0.0\]"):
+        space.check([[1.0, 0.0]])
+
+
+def test_named_sides_are_bounds_names_and_units():
+    space = gd.ContextSpace.named(SIDES)
+    assert space.low.tolist() == [0.05, 2.0]
+    assert space.high.tolist() == [1.05, 6.0]
+    assert space.names == ("length", "pole_mass")
+    assert space.units == ("m", "")
+    assert space.labels == ("length (m)", "pole mass")
+    assert space.support is None
+
+
+def test_values_without_names_are_numbered():
+    space = gd.ContextSpace([0.0, 0.0], [1.0, 1.0])
+    assert space.names == ("0", "1")
+    assert space.labels == ("context 0", "context 1")
+    assert gd.ContextSpace.discrete(CELLS, ("row", "column")).labels == ("row", "column")
+
+
+def test_the_unit_cube_has_the_space_in_it_and_the_diagonal_has_length_one():
+    space = gd.ContextSpace.named(SIDES)
+    corners = np.array([[0.05, 2.0], [1.05, 6.0], [0.55, 3.0]])
+    np.testing.assert_allclose(space.to_unit(corners), [[0, 0], [1, 1], [0.5, 0.25]])
+    np.testing.assert_allclose(space.sides, [1.0, 4.0])
+    assert np.linalg.norm((space.high - space.low) / space.unit_length) == pytest.approx(1)
+    np.testing.assert_allclose(space.unit_length, space.sides * np.sqrt(2))
+
+
+def test_an_axis_on_which_all_contexts_agree_has_side_one():
+    flat = gd.ContextSpace([0.0, 5.0], [4.0, 5.0])
+    np.testing.assert_array_equal(flat.sides, [4.0, 1.0])
+    np.testing.assert_array_equal(flat.to_unit(np.array([[4.0, 5.0]])), [[1.0, 0.0]])
+
+
+def test_bounded_is_finite_on_every_axis():
+    assert gd.ContextSpace([0.0], [1.0]).bounded
+    assert not gd.ContextSpace([0.0, 0.0], [1.0, np.inf]).bounded
+    assert not gd.ContextSpace([-np.inf], [0.0]).bounded
+
+
+def test_inside_moves_points_into_the_space():
+    box = gd.ContextSpace([0.0, 0.0], [1.0, 2.0])
+    moved = box.inside(np.array([[-1.0, 1.0], [0.5, 9.0]]))
+    assert moved == gd.Particles([[0.0, 1.0], [0.5, 2.0]])
+    cells = gd.ContextSpace.discrete(CELLS)
+    assert cells.inside(np.array([[1.9, 0.1], [9.0, 9.0], [-1.0, 0.0]])).points.tolist() == [[2, 0], [2, 0], [0, 0]]
+
+
+def test_draws_cover_the_whole_space_and_repeat_for_the_same_generator():
+    box, cells = gd.ContextSpace([-1.0, 0.0], [1.0, 9.0]), gd.ContextSpace.discrete(CELLS)
+    for space in (box, cells):
+        drawn = space.draw(900, np.random.default_rng(0))
+        assert drawn.shape == (900, 2)
+        assert space.contains(drawn).all()
+        np.testing.assert_array_equal(drawn, space.draw(900, np.random.default_rng(0)))
+    counts = np.histogram2d(*box.draw(900, np.random.default_rng(0)).T, bins=3, range=[[-1, 1], [0, 9]])[0]
+    assert np.abs(counts - 100).max() < 5 * np.sqrt(100)
+    shares = np.bincount(cells.index(cells.draw(900, np.random.default_rng(0)))) / 900
+    np.testing.assert_allclose(shares, 1 / 3, atol=0.08)
+
+
+def test_uniform_is_the_whole_support_or_samples_of_the_box():
+    rng = np.random.default_rng(0)
+    np.testing.assert_array_equal(gd.ContextSpace.discrete(CELLS).uniform(7, rng).points, CELLS)
+    assert len(gd.ContextSpace([0.0], [1.0]).uniform(7, rng)) == 7

@@ -1,0 +1,243 @@
+"""GRADIENT: under a known metric the geodesic itself; under a recipe its stages, memory, resume, and the way around a
+wall.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from geodesic.contexts import ContextSpace, Episodes, Particles
+from geodesic.curricula import Gradient
+from geodesic.curricula.gradient import StagedState
+from geodesic.envs.u_maze import UMaze, nearest_free, path_length
+from geodesic.errors import InvalidInput
+from geodesic.metrics import Embedding, Euclidean, Graph, Matrix, Recipe, ReturnLift
+
+ENV = UMaze()
+
+
+LIFT = ReturnLift(ENV.context_space, worst_return=-1.0, threshold=0.5)
+
+
+def curriculum(**options: Any) -> Gradient:
+    rng = np.random.default_rng(0)
+    stated = {"threshold": 0.5, "step": 0.25, "metric": LIFT, "explore_steps": 2000}
+    return Gradient(ENV.source(rng), ENV.target(rng), **{**stated, **options})
+
+
+def skilled(state: StagedState, rng: np.random.Generator, n: int = 40) -> Episodes:
+    """What an agent reports that reaches every goal it can along the shortest way, a little faster or slower."""
+    goals = state.distribution.sample(rng, n)
+    feasible = ENV.is_feasible(goals)
+    ways = np.where(feasible, path_length(np.zeros_like(goals), nearest_free(goals)), 100.0)
+    lengths = np.clip(np.ceil(ways * rng.uniform(1.0, 1.3, n)), 1, 100).astype(int)
+    returns = np.where(feasible, 1 - 0.01 * (lengths - 1), -1.0)
+    return Episodes(goals, returns, lengths, np.full(n, state.stage))
+
+
+def drive(method: Gradient, state: StagedState, rng: np.random.Generator, updates: int) -> StagedState:
+    for _ in range(updates):
+        state = method.update(state, skilled(state, rng), rng)
+    return state
+
+
+def same(method: Gradient, a: StagedState, b: StagedState) -> bool:
+    left, right = method.save(a), method.save(b)
+    return left.keys() == right.keys() and all(left[key].tobytes() == right[key].tobytes() for key in left)
+
+
+def test_stages_alternate_training_and_exploration() -> None:
+    method, rng = curriculum(), np.random.default_rng(1)
+    state = method.init(rng)
+    assert state.distribution is method.source
+    seen = [(state.stage, state.kind, state.alpha, state.event)]
+    while not state.done:
+        before = state.stage
+        state = method.update(state, skilled(state, rng), rng)
+        if state.stage != before:
+            seen.append((state.stage, state.kind, state.alpha, state.event))
+    assert [entry[0] for entry in seen] == list(range(9))
+    assert [entry[1] for entry in seen] == ["train", "explore"] * 4 + ["train"]
+    assert [entry[2] for entry in seen] == [0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75, 1.0]
+    assert [entry[3] for entry in seen] == ["start"] + ["mastered"] * 8
+    assert state.distribution is method.target
+    assert method.update(state, skilled(state, rng), rng) is state
+
+
+def test_exploration_lasts_its_steps_and_counts_its_own_episodes_only() -> None:
+    method, rng = curriculum(explore_steps=1000), np.random.default_rng(1)
+    state = drive(method, method.init(rng), rng, 1)
+    assert state.kind == "explore"
+    goals = np.zeros((10, 2))
+    late = Episodes(goals, np.ones(10), np.full(10, 99), np.full(10, state.stage - 1))
+    state = method.update(state, late, rng)
+    assert (state.kind, state.steps) == ("explore", 0)
+    state = method.update(state, Episodes(goals, np.ones(10), np.full(10, 99), np.full(10, state.stage)), rng)
+    assert (state.kind, state.steps) == ("explore", 990)
+    state = method.update(state, Episodes(goals[:1], [1.0], [10], [state.stage]), rng)
+    assert (state.kind, state.moves, state.steps) == ("train", 1, 0)
+
+
+def test_exploration_hands_out_the_whole_space() -> None:
+    method, rng = curriculum(), np.random.default_rng(1)
+    state = drive(method, method.init(rng), rng, 1)
+    counts = np.histogram2d(*state.distribution.points.T, bins=4, range=[[-2, 10], [-2, 10]])[0]
+    assert counts.min() > 30
+
+
+def test_episodes_of_another_stage_do_not_master_this_one_but_are_remembered() -> None:
+    method, rng = curriculum(), np.random.default_rng(1)
+    state = method.init(rng)
+    other = Episodes(np.zeros((50, 2)), np.ones(50), np.full(50, 5), np.full(50, 7))
+    state = method.update(state, other, rng)
+    assert (state.stage, state.steps, len(state.recent)) == (0, 0, 0)
+    assert len(state.seen) == 50
+
+
+def test_memory_is_bounded_and_keeps_the_latest() -> None:
+    method, rng = curriculum(threshold=2.0), np.random.default_rng(1)
+    state = drive(method, method.init(rng), rng, 9)
+    last = skilled(state, rng)
+    state = method.update(state, last, rng)
+    assert state.seen.contexts.shape == (LIFT.memory, 2) == (200, 2)
+    np.testing.assert_array_equal(state.seen.contexts[-40:], last.contexts)
+    np.testing.assert_array_equal(state.seen.returns[-40:], last.returns)
+
+
+def test_a_stage_ends_at_its_step_cap_and_says_so() -> None:
+    method, rng = curriculum(threshold=2.0, max_stage_steps=100), np.random.default_rng(1)
+    state = method.init(rng)
+    seen = []
+    while state.moves == 0:
+        state = method.update(state, skilled(state, rng), rng)
+        seen.append((state.kind, state.event))
+    assert list(dict.fromkeys(seen)) == [("train", "start"), ("explore", "step cap"), ("train", "step cap")]
+
+
+@pytest.mark.parametrize("recipe", [LIFT, Embedding(ENV.context_space, -1.0)], ids=["return-lift", "embedding"])
+def test_resume_in_the_middle_of_an_exploration_gives_the_same_bytes(recipe: Recipe) -> None:
+    method, rng = curriculum(metric=recipe, explore_steps=4000), np.random.default_rng(1)
+    state = drive(method, method.init(rng), rng, 2)
+    assert state.kind == "explore"
+    assert 0 < state.steps < 4000
+    saved, generator = method.save(state), rng.bit_generator.state
+    unbroken = drive(method, state, rng, 5)
+    assert unbroken.moves == 1
+
+    later = np.random.default_rng()
+    later.bit_generator.state = generator
+    resumed = method.load(saved)
+    assert same(method, resumed, state)
+    assert same(method, drive(method, resumed, later, 5), unbroken)
+
+
+def test_update_leaves_its_inputs_alone_and_no_episodes_change_nothing() -> None:
+    method, rng = curriculum(), np.random.default_rng(1)
+    state = drive(method, method.init(rng), rng, 3)
+    before = {key: value.copy() for key, value in method.save(state).items()}
+    assert method.update(state, Episodes.empty(2), rng) is state
+    drive(method, state, rng, 4)
+    after = method.save(state)
+    assert all(before[key].tobytes() == after[key].tobytes() for key in before)
+
+
+def test_with_a_skilled_agent_return_lift_leads_around_the_wall() -> None:
+    method, rng = curriculum(step=0.1), np.random.default_rng(1)
+    state, shares, means = method.init(rng), [], []
+    while not state.done:
+        moves = state.moves
+        state = method.update(state, skilled(state, rng), rng)
+        if state.moves != moves:
+            points = state.distribution.points
+            assert len(points) == 100
+            shares.append(ENV.is_feasible(points).mean())
+            means.append(path_length(np.zeros_like(points), nearest_free(points)).mean())
+    assert len(shares) == 10
+    assert np.mean(shares) >= 0.97
+    assert min(shares) >= 0.94
+    assert (np.diff(means) > 0).all(), "every stage lies farther along the corridor than the one before"
+
+
+def test_snapshot_pictures_the_last_refit() -> None:
+    method, rng = curriculum(), np.random.default_rng(1)
+    state = method.init(rng)
+    assert method.snapshot(state) == {}
+    while state.moves == 0:
+        state = method.update(state, skilled(state, rng), rng)
+    picture = method.snapshot(state)
+    assert picture["heat"].shape == (40, 40)
+    assert picture["potential"].shape == (11, 100, 2)
+    assert float(picture["length"]) > 0
+    column, row = np.abs(picture["heat_x"] - 0.0).argmin(), np.abs(picture["heat_y"] - 4.0).argmin()
+    start = np.abs(picture["heat_y"] - 0.0).argmin()
+    assert picture["heat"][start, column] > 0.5 > picture["heat"][row, column]
+    np.testing.assert_array_equal(np.sort(picture["potential"][0], axis=0), np.sort(method.source.points, axis=0))
+
+
+def test_there_is_no_path_before_the_metric_is_fitted() -> None:
+    method = curriculum()
+    for path in ("geodesic", "path"):
+        with pytest.raises(InvalidInput) as caught:
+            getattr(method, path)
+        message = "expected a metric that is known before training, got one that is fitted to episodes"
+        assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metric": "l2"}, "expected metric to be a Metric, a Recipe or None, got 'l2'"),
+        ({"explore_steps": 0}, "expected explore_steps to be a positive integer, got 0"),
+        ({"step": 2.0}, "expected step in (0, 1], got 2.0"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        curriculum(**options)
+    assert str(caught.value) == message
+
+
+CELLS = np.array([[0.0], [1.0], [2.0]])
+ON_CELLS = [Particles.categorical(weights, CELLS) for weights in ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0])]
+
+
+@pytest.mark.parametrize("space", [None, ContextSpace.discrete(CELLS)])
+def test_discrete_contexts_without_a_metric_are_refused(space: ContextSpace | None) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Gradient(*ON_CELLS, space=space)
+    assert str(caught.value) == (
+        "expected a metric between discrete contexts, got none: straight lines leave the support; "
+        "try metric=geodesic.metrics.Graph(...) or Matrix(...)"
+    )
+
+
+def test_what_only_looks_discrete_is_not_refused() -> None:
+    """A box says so itself; a target that is the source has no way to leave."""
+    assert Gradient(*ON_CELLS, space=ContextSpace([0.0], [2.0])).path(0.5).mean() == pytest.approx(1.0)
+    assert Gradient(ON_CELLS[0], ON_CELLS[0]).path(0.5).mean() == pytest.approx(0.0)
+
+
+def test_under_a_known_metric_the_path_is_its_geodesic() -> None:
+    line = Graph(CELLS, [[0, 1], [1, 2]])
+    for metric in (line, Matrix(line.distances, CELLS)):
+        method = Gradient(*ON_CELLS, metric=metric)
+        assert method.path is method.geodesic
+        np.testing.assert_allclose(method.path(0.25).weights, [0.5, 0.5, 0.0], atol=1e-12)
+    source, target = Particles([[0.0, 0.0]]), Particles([[4.0, 2.0]])
+    for metric in (None, Euclidean([1.0, 10.0])):
+        np.testing.assert_allclose(Gradient(source, target, metric=metric).path(0.25).points, [[1.0, 0.5]])
+
+
+def test_works_in_one_dimension() -> None:
+    line, rng = ContextSpace([0.0], [1.0]), np.random.default_rng(0)
+    ends = [Particles.uniform([low], [low + 0.1], 20, rng) for low in (0.0, 0.9)]
+    method = Gradient(*ends, step=0.5, threshold=0.5, metric=ReturnLift(line, 0.0, 0.5), explore_steps=50)
+    state = method.init(rng)
+    while not state.done:
+        contexts = state.distribution.sample(rng, 30)
+        state = method.update(state, Episodes(contexts, np.ones(30), np.ones(30), np.full(30, state.stage)), rng)
+    assert state.distribution is method.target
+    assert method.snapshot(state)["heat"].shape == (40, 40)

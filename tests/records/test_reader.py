@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from geodesic.errors import InvalidInput
+from geodesic.records import by_label, load_comparison, load_run
+from run_folders import write_comparison, write_run
+
+EVALUATION = "step,stage,alpha,return,return_std,success,score"
+STAGE = "stage,step,alpha,kind,event,particles,infeasible,distance"
+
+
+def test_a_run_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    run = load_run(write_run(tmp_path / "run", metric="l2", seed=4, solved=55.0, contexts=["length", "mass"]))
+    assert (run.task, run.method, run.label, run.seed, run.steps) == ("mine", "gradient", "gradient", 4, 1000)
+    assert (run.threshold, run.solved, run.measure, run.metric, run.finished) == (40.0, 55.0, "return", "l2", True)
+    assert run.contexts == ("length", "mass")
+    assert run.evaluations.steps.tolist() == [250, 500, 750, 1000]
+    assert run.evaluations.returns.tolist() == [0.0, 20.0, 50.0, 60.0]
+    assert run.evaluations.stages.tolist() == [0, 1, 2, 2]
+    assert run.evaluations.scores.tolist() == [0.0, 20.0, 50.0, 60.0]
+    assert run.evaluations.successes.tolist() == [0, 0, 0, 1]
+    assert run.episodes.contexts.shape == (100, 2)
+    assert run.episodes.scores.tolist() == run.episodes.returns.tolist()
+    assert run.stages.events == ("start", "mastered", "mastered")
+    assert run.stages.steps.tolist() == [0, 333, 666]
+    assert run.stages.kinds == ("train", "train", "train")
+    assert not run.stages.explores.any()
+    assert np.isnan(run.stages.distances).all()
+
+
+def test_scores_are_what_the_task_measures(tmp_path: Path) -> None:
+    run = load_run(write_run(tmp_path / "run", measure="success"))
+    assert run.measure == "success"
+    assert run.evaluations.scores.tolist() == run.evaluations.successes.tolist() == [0, 0, 1, 1]
+    assert set(run.episodes.scores.tolist()) == {0.0, 1.0}
+
+
+def test_stages_that_explore_are_told_by_their_kind(tmp_path: Path) -> None:
+    run = load_run(write_run(tmp_path / "run", kinds=["train", "explore", "train"]))
+    assert run.stages.explores.tolist() == [False, True, False]
+
+
+def test_the_curriculum_is_cut_into_its_stages(tmp_path: Path) -> None:
+    clouds = [np.full((n, 1), float(n)) for n in (2, 3, 1)]
+    shares = [np.array([0.25, 0.75]), np.full(3, 1 / 3), np.ones(1)]
+    snapshots = {1: {"heat": np.eye(2)}}
+    run = load_run(write_run(tmp_path / "run", points=clouds, weights=shares, snapshots=snapshots))
+    assert [len(stage.particles) for stage in run.curriculum] == [2, 3, 1]
+    assert run.curriculum[0].particles.weights.tolist() == [0.25, 0.75]
+    assert [stage.alpha for stage in run.curriculum] == [0.0, 0.5, 1.0]
+    assert [list(stage.snapshot) for stage in run.curriculum] == [[], ["heat"], []]
+
+
+@pytest.mark.parametrize(("step", "stage"), [(0, 0), (332, 0), (333, 1), (10**6, 2)])
+def test_the_stage_in_force(tmp_path: Path, step: int, stage: int) -> None:
+    found = load_run(write_run(tmp_path / "run")).in_force(step)
+    assert found is not None
+    assert found.stage == stage
+
+
+def test_a_run_that_has_just_begun_is_empty_and_unfinished(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    for name in ("episodes.csv", "evaluations.csv", "stages.csv", "curriculum.npz", "summary.json"):
+        (folder / name).unlink()
+    run = load_run(folder)
+    assert (len(run.episodes.steps), len(run.evaluations.steps), run.curriculum, run.finished) == (0, 0, (), False)
+    assert run.in_force(0) is None
+
+
+def test_a_run_is_finished_when_it_has_left_its_summary(tmp_path: Path) -> None:
+    assert not load_run(write_run(tmp_path / "short", reached=750)).finished
+    folder = write_run(tmp_path / "whole")
+    assert load_run(folder).finished
+    (folder / "summary.json").unlink()
+    assert not load_run(folder).finished
+
+
+def test_a_line_still_being_written_is_left_out(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    with (folder / "evaluations.csv").open("a") as file:
+        file.write("1250,2,1.0,6")
+    assert load_run(folder).evaluations.steps.tolist() == [250, 500, 750, 1000]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("config.json", "{", "expected {path} to be JSON, got Expecting property name"),
+        ("config.json", "[]", "expected {path} to be a run's configuration, got one without name, method, label"),
+        ("config.json", '{"name": "mine"}', "got one without method, label, seed, steps"),
+        ("evaluations.csv", "time,reward\n1,2\n", f"to have the columns {EVALUATION}, got time,reward"),
+        ("evaluations.csv", f"{EVALUATION}\n1,2\n", "expected 7 values in line 2 of {path}, got 2"),
+        ("evaluations.csv", f"{EVALUATION}\n1,0,0,x,0,0,0\n", "numbers in column return of"),
+        ("stages.csv", f"{STAGE}\n0.5,0,0,train,start,1,0,0\n", "whole numbers in column stage of"),
+        ("curriculum.npz", "not an archive", "expected {path} to be an archive of arrays, got"),
+    ],
+)
+def test_damage_is_named_in_one_line(tmp_path: Path, name: str, content: str, message: str) -> None:
+    folder = write_run(tmp_path / "run")
+    (folder / name).write_text(content)
+    with pytest.raises(InvalidInput) as error:
+        load_run(folder)
+    assert message.format(path=folder / name) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_foreign_archives_are_refused(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    np.savez(folder / "curriculum.npz", points=np.zeros((1, 1)))
+    with pytest.raises(InvalidInput, match="got none of weights, offsets, stage, step, alpha"):
+        load_run(folder)
+    np.savez(
+        folder / "curriculum.npz",
+        points=np.full((1, 1), np.nan), weights=np.ones(1), offsets=[0, 1], stage=[0], step=[0], alpha=[0],
+    )  # fmt: skip
+    with pytest.raises(InvalidInput, match="to hold a distribution per stage, got expected points to be finite"):
+        load_run(folder)
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="to be a run folder with a config.json, got none"):
+        load_run(tmp_path)
+    with pytest.raises(InvalidInput, match="to hold runs at runs/<label>/seed-<k>, got none"):
+        load_comparison(tmp_path)
+
+
+def test_a_comparison_holds_finished_and_unfinished_runs(tmp_path: Path) -> None:
+    write_comparison(tmp_path, {"uniform": {"method": "uniform"}, "gradient .05": {}}, seeds=11)
+    write_run(tmp_path / "runs" / "linear" / "seed-0", method="linear", reached=500)
+    (tmp_path / "runs" / "linear" / "seed-1").mkdir()
+    groups = by_label(load_comparison(tmp_path))
+    assert list(groups) == ["gradient .05", "uniform", "linear"]
+    assert [run.seed for run in groups["uniform"]] == list(range(11))
+    assert [run.finished for run in groups["linear"]] == [False]
