@@ -17,9 +17,10 @@ import jax
 import numpy as np
 
 from geodesic import curricula
-from geodesic.experiments import run
-from geodesic.experiments.config import configure
-from geodesic.training.compiled import as_draw, stack
+from geodesic.runs import run
+from geodesic.runs.config import configure
+from geodesic.tasks import load
+from geodesic.training.program import as_sampler, stack
 
 RUNS = (1, 32, 512, 1024)
 SEGMENTS = 4
@@ -27,17 +28,18 @@ SEGMENTS = 4
 
 def speed(runs: int) -> float:
     """Environment steps per second of all runs together; the best of three, compilation not counted."""
-    program = run.program_of([configure("point-mass")])
-    draws = stack([as_draw(program.mdp.source(np.random.default_rng(0)), 0)] * runs)
-    state = program.init(np.stack([np.asarray(jax.random.PRNGKey(i)) for i in range(runs)]), draws)
+    task = load("point-mass")
+    program = run.trainer_of([configure(task)], task).program
+    samplers = stack([as_sampler(task.source_particles, 0)] * runs)
+    state = program.init(np.stack([np.asarray(jax.random.PRNGKey(i)) for i in range(runs)]), samplers)
     for _ in range(2):  # past the random actions
-        state, _ = program.segment(state, draws)
+        state, _ = program.segment(state, samplers)
     best = 0.0
     for _ in range(3):
         jax.block_until_ready(state)
         began = time.perf_counter()
         for _ in range(SEGMENTS):
-            state, log = program.segment(state, draws)
+            state, log = program.segment(state, samplers)
             jax.device_get(log)
         best = max(best, SEGMENTS * runs * program.segment_steps / (time.perf_counter() - began))
     return best
@@ -51,13 +53,13 @@ def whole_comparison(seeds: int) -> None:
         batch.train()
         seconds = time.perf_counter() - began
     steps = sum(config.steps for config in configs)
-    hosted = sum(each.curriculum_seconds for each in batch.runs)
+    hosted = sum(lesson.curriculum_seconds for lesson in batch.lessons)
     print(f"comparison: {len(configs)} runs of {configs[0].steps} steps at once: {seconds:.0f} s in all, compilation")
     print(
         f"  included; {steps / seconds:,.0f} environment steps/s; the curricula took {hosted:.0f} s of it on the host"
     )
     for name in curricula.REGISTRY:
-        returns = [each.target_return for each in batch.runs if each.config.method == name]
+        returns = [lesson.target_score for lesson in batch.lessons if lesson.config.method == name]
         print(f"  {name:<12} target return {np.mean(returns):6.1f}")
 
 

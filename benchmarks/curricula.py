@@ -20,9 +20,9 @@ import numpy as np  # noqa: E402
 
 import geodesic as gd  # noqa: E402
 from geodesic.envs.point_mass import PointMass  # noqa: E402
-from geodesic.experiments.config import table  # noqa: E402
 from geodesic.learners.sac import SAC  # noqa: E402
-from geodesic.training.compiled import Program, as_draw, stack  # noqa: E402
+from geodesic.tasks.catalogue import table  # noqa: E402
+from geodesic.training.program import Program, as_sampler, stack  # noqa: E402
 
 TABLE = table("point-mass")
 LIMIT = {"spdl": 0.10}
@@ -62,8 +62,8 @@ class Training:
     def __init__(self, mdp: PointMass) -> None:
         learner = {**TABLE["learner"], "net": tuple(TABLE["learner"]["net"])}
         self.program = Program(mdp, SAC(**learner), TABLE["segment"], TABLE["eval_episodes"], TABLE["eval_policy"])
-        self.draw = stack([as_draw(mdp.source(np.random.default_rng(0)), 0)])
-        self.state = self.program.init(jax.random.split(jax.random.key(0), 1), self.draw)
+        self.sampler = stack([as_sampler(mdp.source(np.random.default_rng(0)), 0)])
+        self.state = self.program.init(jax.random.split(jax.random.key(0), 1), self.sampler)
         self.spent: list[float] = []
         self.stretch(4)
         self.spent.clear()
@@ -71,7 +71,7 @@ class Training:
     def stretch(self, segments: int) -> None:
         for _ in range(segments):
             begin = time.process_time()
-            self.state, log = self.program.segment(self.state, self.draw)
+            self.state, log = self.program.segment(self.state, self.sampler)
             jax.block_until_ready(log)
             self.spent.append(time.process_time() - begin)
 

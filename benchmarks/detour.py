@@ -14,12 +14,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from geodesic.distributions import Particles
+from geodesic.contexts import Particles
 from geodesic.envs.u_maze import UMaze, nearest_free, path_length
 from geodesic.metrics.base import Metric
-from geodesic.metrics.embedding import Embedding
+from geodesic.metrics.embedding import Latent
 from geodesic.metrics.euclidean import Euclidean
-from geodesic.metrics.returns import ReturnDifference, ReturnLift, ReturnModel
+from geodesic.metrics.returns import LiftedGraph, ReturnDifference, ReturnModel
 from geodesic.transport.geodesic import Geodesic, wasserstein
 
 ENV = UMaze()
@@ -41,14 +41,14 @@ def metrics(source: Particles, target: Particles, rng: np.random.Generator) -> d
     seen = space.uniform(200, rng).points
     model = ReturnModel(seen, oracle(seen), space, ENV.worst_return)
 
-    def embedded(returns: object, squared: bool = False) -> Embedding:
+    def embedded(returns: object, squared: bool = False) -> Latent:
         distances = ReturnDifference(returns).pairwise(contexts, contexts)
-        return Embedding.fit(contexts, distances, space, rng, squared=squared)
+        return Latent.fit(contexts, distances, space, rng, squared=squared)
 
     return {
         "l2": Euclidean(),
-        "return-lift": ReturnLift(oracle, space, anchors, BETA),
-        "return-lift (GP)": ReturnLift(model, space, anchors, BETA),
+        "return-lift": LiftedGraph(oracle, space, anchors, BETA),
+        "return-lift (GP)": LiftedGraph(model, space, anchors, BETA),
         "embedding": embedded(oracle),
         "embedding (GP)": embedded(model),
         "embedding (GP, squared)": embedded(model, squared=True),
@@ -58,7 +58,7 @@ def metrics(source: Particles, target: Particles, rng: np.random.Generator) -> d
 def measure(source: Particles, target: Particles, metric: Metric) -> list[float]:
     path = Geodesic(source, target, metric)
     stages = [path(alpha).merged() for alpha in ALPHAS]
-    p = 1 if isinstance(metric, ReturnLift) else 2
+    p = 1 if isinstance(metric, LiftedGraph) else 2
     hops = np.array([wasserstein(a, b, metric, p=p) for a, b in pairwise(stages)])
     speed = np.abs(hops / (path.length / 4) - 1).max()
     return [*(float(stage.weights @ ENV.is_feasible(stage.points)) for stage in stages), speed]

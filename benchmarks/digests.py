@@ -79,14 +79,14 @@ def record(work: Path) -> dict[str, dict[str, str]]:
     for env, (steps, threshold, own) in RUNS.items():
         for method in (*own, *OTHERS, *GAUSSIAN):
             folder = work / env / method
-            quietly(["run", env, "--method", method, "--steps", str(steps), "--threshold", str(threshold)]
-                    + ["--seed", "3", "--out", str(folder)])  # fmt: skip
+            budget = ["--steps", str(steps), "--threshold", str(threshold), "--seed", "3"]
+            quietly(["run", env, "--method", method, *budget, "--out", str(folder)])
             digests[f"{env} {method}"] = digest(folder)
             print(env, method, digests[f"{env} {method}"], flush=True)
     together = work / "together"
     methods = "gradient:step=0.2:window=5,linear:window=5,uniform"
-    quietly(["compare", "maze", "--methods", methods, "--seeds", "1", "--first-seed", "5", "--steps", "2000"]
-            + ["--threshold", "-60", "--workers", "1", "--at-once", "3", "--out", str(together)])  # fmt: skip
+    budget = "--seeds 1 --first-seed 5 --steps 2000 --threshold -60 --workers 1 --at-once 3"
+    quietly(["compare", "maze", "--methods", methods, *budget.split(), "--out", str(together)])
     for folder in sorted((together / "runs").glob("*/seed-*")):
         digests[f"three at once {folder.parent.name}"] = digest(folder)
     return digests

@@ -18,8 +18,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from geodesic.distributions import ContextSpace
-from geodesic.metrics.embedding import Embedding
+from geodesic.contexts import ContextSpace
+from geodesic.metrics.embedding import Latent
 
 EPOCHS, CONTEXTS = 100, 500
 Map = Callable[[np.ndarray], np.ndarray]
@@ -74,12 +74,12 @@ def torch_epochs(x: np.ndarray, distances: np.ndarray, epochs: int, seed: int) -
     return seconds, encode, decode
 
 
-def ours(x: np.ndarray, distances: np.ndarray, space: ContextSpace, epochs: int) -> tuple[float, float, Embedding]:
+def ours(x: np.ndarray, distances: np.ndarray, space: ContextSpace, epochs: int) -> tuple[float, float, Latent]:
     """Seconds of the first call, with compilation, and of the second; and the embedding."""
     seconds = []
     for _ in range(2):
         start = time.perf_counter()
-        metric = Embedding.fit(x, distances, space, np.random.default_rng(0), epochs=epochs)
+        metric = Latent.fit(x, distances, space, np.random.default_rng(0), epochs=epochs)
         seconds.append(time.perf_counter() - start)
     return seconds[0], seconds[1], metric
 

@@ -3,7 +3,7 @@
     python -m benchmarks.ppo maze      # 1, 8 and 64 runs at once, and the curriculum's share of a run's wall-clock
     python -m benchmarks.ppo u-maze    # 16 environments, 1 run
 
-Same environment (the peer through its Gymnasium face), the paper's settings, in turns within one process, so that both
+Same environment (the peer through its Gymnasium side), the paper's settings, in turns within one process, so that both
 meet the same machine. Compilation is not counted.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 CORE = min(os.sched_getaffinity(0))
 os.sched_setaffinity(0, {CORE})  # before the libraries count the cores
 
-from geodesic.cli import one_thread_per_process  # noqa: E402
+from geodesic.runtime import one_thread_per_process  # noqa: E402
 
 one_thread_per_process()
 
@@ -30,10 +30,10 @@ import stable_baselines3  # noqa: E402
 import torch  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
 
-from geodesic import envs  # noqa: E402
-from geodesic.experiments import run  # noqa: E402
-from geodesic.experiments.config import configure  # noqa: E402
-from geodesic.training.compiled import as_draw, stack  # noqa: E402
+from geodesic.runs import run  # noqa: E402
+from geodesic.runs.config import configure  # noqa: E402
+from geodesic.tasks import load  # noqa: E402
+from geodesic.training.program import as_sampler, stack  # noqa: E402
 
 RUNS = {"maze": (1, 8, 64), "u-maze": (1,)}
 ROUNDS = 3
@@ -41,12 +41,13 @@ ROUNDS = 3
 
 def ours(env: str, runs: int) -> Callable[[], int]:
     """One segment of all runs; gives its environment steps."""
-    program = run.program_of([configure(env)])
-    draws = stack([as_draw(program.mdp.source(np.random.default_rng(0)), 0)] * runs)
-    state = [program.init(np.stack([np.asarray(jax.random.PRNGKey(i)) for i in range(runs)]), draws)]
+    task = load(env)
+    program = run.trainer_of([configure(task)], task).program
+    samplers = stack([as_sampler(task.source_particles, 0)] * runs)
+    state = [program.init(np.stack([np.asarray(jax.random.PRNGKey(i)) for i in range(runs)]), samplers)]
 
     def segment() -> int:
-        state[0], log = program.segment(state[0], draws)
+        state[0], log = program.segment(state[0], samplers)
         jax.device_get(log)
         return runs * program.segment_steps
 
@@ -58,12 +59,12 @@ def theirs(env: str) -> Callable[[], int]:
     """One rollout and its updates; gives its environment steps."""
     config = configure(env)
     given = config.learner_options
-    source = envs.make(env).source(np.random.default_rng(0))
+    task = load(env)
 
     def make() -> object:
-        face = envs.face(env)
-        face.set_distribution(source)
-        return face
+        one = task.make()
+        one.set_distribution(task.source_particles)
+        return one
 
     names = {"gamma": "gamma", "learning_rate": "learning_rate", "batch_size": "batch_size", "entropy_coef": "ent_coef"}
     names |= {"rollout": "n_steps", "epochs": "n_epochs", "gae_lambda": "gae_lambda", "clip": "clip_range"}
@@ -108,7 +109,7 @@ def curriculum_share(env: str) -> float:
         batch = run.start([configure(env)], [Path(folder) / "run"])
         began = time.perf_counter()
         batch.train()
-        return batch.runs[0].curriculum_seconds / (time.perf_counter() - began)
+        return batch.lessons[0].curriculum_seconds / (time.perf_counter() - began)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Environment steps per second of SAC on PointMass: ours, Stable-Baselines3's and SBX's, on one CPU core.
 
-Same environment (the other two through its Gymnasium face), same settings (the paper's table), in turns within one
+Same environment (the other two through its Gymnasium side), same settings (the paper's table), in turns within one
 process, so that all meet the same machine. Compilation and the random steps before learning are not counted.
 """
 
@@ -13,7 +13,10 @@ from collections.abc import Callable
 
 CORE = min(os.sched_getaffinity(0))
 os.sched_setaffinity(0, {CORE})  # before the libraries count the cores
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
+
+from geodesic.runtime import one_thread_per_process  # noqa: E402
+
+one_thread_per_process()
 
 import flax.linen  # noqa: E402
 import gymnasium as gym  # noqa: E402
@@ -26,7 +29,7 @@ import torch  # noqa: E402
 import geodesic  # noqa: E402, F401
 from geodesic.envs.point_mass import PointMass  # noqa: E402
 from geodesic.learners.sac import SAC  # noqa: E402
-from geodesic.training.compiled import Program, as_draw, stack  # noqa: E402
+from geodesic.training.program import Program, as_sampler, stack  # noqa: E402
 
 TABLE = {"gamma": 0.95, "learning_rate": 3e-4, "batch_size": 64, "buffer_size": 10_000, "learning_starts": 500}
 ROUNDS = 3
@@ -36,11 +39,11 @@ def compiled(runs: int, iterations: int) -> Callable[[], int]:
     """A segment of this many iterations of all runs; returns its environment steps."""
     mdp = PointMass()
     program = Program(mdp, SAC(**TABLE, rollout=5, net=(64, 64)), iterations, 30, "deterministic")
-    draw = stack([as_draw(mdp.source(np.random.default_rng(0)), 0)] * runs)
-    state = [program.init(jax.random.split(jax.random.key(0), runs), draw)]
+    sampler = stack([as_sampler(mdp.source(np.random.default_rng(0)), 0)] * runs)
+    state = [program.init(jax.random.split(jax.random.key(0), runs), sampler)]
 
     def segment() -> int:
-        state[0], log = program.segment(state[0], draw)
+        state[0], log = program.segment(state[0], sampler)
         jax.block_until_ready(log.total)
         return iterations * 5 * runs
 

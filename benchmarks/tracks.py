@@ -11,7 +11,7 @@ from pathlib import Path
 import gymnasium as gym
 
 import geodesic
-from geodesic.experiments.run import load_policy
+from geodesic.runs.run import load_policy
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -109,6 +109,7 @@ def test_never_stays_infinite() -> None:
     assert few.low < few.high == math.inf
 
 
+@settings(deadline=None)  # 2000 resamples a case
 @given(NUMBERS, NUMBERS)
 def test_probability_of_improvement_is_the_mann_whitney_statistic(x: list[float], y: list[float]) -> None:
     ours = gs.probability_of_improvement(x, y, np.random.default_rng(0))

@@ -3,28 +3,81 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 import geodesic as gd
-from geodesic import envs
-from geodesic.experiments.paths import stage_path
-from geodesic.experiments.results import load_comparison, load_run
-from geodesic.report import contexts, curves, figures, maze, style, u_maze
-from geodesic.report.contexts import Plane
+from geodesic import tasks
+from geodesic.analysis.paths import StagePath, stage_path
+from geodesic.contexts import ContextSpace, Particles
+from geodesic.errors import InvalidInput
+from geodesic.records import load_comparison, load_run
+from geodesic.report import cells, contexts, curves, figures, style
+from geodesic.report.distances import distance_matrix
+from geodesic.report.paths import path_summary
+from geodesic.report.scene import Scene
+from geodesic.report.stages import stages
+from geodesic.tasks import Drawing, Task
 from run_folders import write_comparison, write_run
 
 GRID = np.array([[1, 1, 1, 1], [1, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 1]])
-GOAL = np.array([1, 1])
 STARTS = np.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0]])
-PLANE = Plane(np.array([-1.0, 0.0]), np.array([4.0, 8.0]), ("gate position", "gate width"))
+GOALS = ((1, 1),)
 
 
-def on(*weights: float) -> gd.Particles:
-    return gd.Particles(STARTS, weights)
+def task(space: Any, source: Any, target: Any, **options: Any) -> Task:
+    """A task that is never played."""
+    facts = {"threshold": 40.0, "name": "mine", "apply": lambda env, **context: None, **options}
+    return Task("CartPole-v1", space, source, target, **facts)
+
+
+def on_starts(*weights: float) -> Particles:
+    return Particles(STARTS, weights)
+
+
+def line_task(**options: Any) -> Task:
+    return task({"pole_length": (0.0, 2.0, "m")}, {"pole_length": 0.5}, {"pole_length": (1.0, 2.0)}, **options)
+
+
+def plane_task(**options: Any) -> Task:
+    sides = {"gate_position": (-1.0, 4.0, "m"), "gate_width": (0.0, 8.0)}
+    return task(sides, {"gate_position": 0, "gate_width": 4}, {"gate_position": (2, 3), "gate_width": 4}, **options)
+
+
+def box_task(d: int, **options: Any) -> Task:
+    names = [f"value_{k}" for k in range(d)]
+    return task(dict.fromkeys(names, (0.0, 1.0)), dict.fromkeys(names, 0), dict.fromkeys(names, 1), **options)
+
+
+def support_task(support: Any, **options: Any) -> Task:
+    """All mass on the first point of the support, then on the last."""
+    points = np.asarray(support, dtype=float)
+    ends = [Particles(points, np.eye(len(points))[k]) for k in (0, -1)]
+    return task(ContextSpace.discrete(points, ["size", "speed"][: points.shape[1]]), *ends, **options)
+
+
+def cells_task(**options: Any) -> Task:
+    drawing = Drawing(cells=GRID, goals=GOALS, order=np.array([3.0, 1.0, 2.0]), ordered_by="steps to the goal")
+    space = ContextSpace.discrete(STARTS, ["row", "column"])
+    return task(space, on_starts(1, 0, 0), on_starts(0, 0, 1), drawing=drawing, **options)
+
+
+def run_of(folder: Path, task: Task, *distributions: Particles, **options: Any) -> Path:
+    """A run whose stages trained on these distributions."""
+    given = {"points": [d.points for d in distributions], "weights": [d.weights for d in distributions]}
+    names = list(task.space.names)
+    return write_run(folder, stages=len(distributions), contexts=names, **given, **options)
+
+
+def plan(task: Task, *path: Particles) -> Figure:
+    return contexts.interpolations(
+        list(np.linspace(0, 1, len(path))), {"linear": path}, Scene.of_task(task, path), "mine"
+    )
 
 
 def texts(figure: Figure) -> set[str]:
@@ -32,8 +85,16 @@ def texts(figure: Figure) -> set[str]:
     return {text.get_text() for text in figure.findobj(lambda item: hasattr(item, "get_text"))}
 
 
-def panels(figure: Figure) -> list:
+def title(figure: Figure) -> str:
+    return figure._suptitle.get_text()  # type: ignore[attr-defined]
+
+
+def panels(figure: Figure) -> list[Axes]:
     return [axes for axes in figure.axes if axes.get_visible() and axes.get_label() != "<colorbar>"]
+
+
+def legend(axes: Axes) -> list[str]:
+    return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 def check(paths: list[Path], names: list[str]) -> None:
@@ -43,10 +104,13 @@ def check(paths: list[Path], names: list[str]) -> None:
         assert min(height, width) > 300
 
 
-def test_maze_interpolations_shade_cells_by_their_probability() -> None:
-    figure = maze.interpolations(
-        GRID, GOAL, [0, 0.5], {"linear": [on(1, 0, 0), on(0.5, 0, 0.5)], "geodesic": [on(1, 0, 0)] * 2}
-    )
+# Contexts: cells, lines, supports, planes
+
+
+def test_cells_are_shaded_by_their_probability() -> None:
+    rows = {"linear": [on_starts(1, 0, 0), on_starts(0.5, 0, 0.5)], "geodesic": [on_starts(1, 0, 0)] * 2}
+    scene = Scene.of_task(cells_task(), [on_starts(1, 1, 1)])
+    figure = contexts.interpolations([0, 0.5], rows, scene, "mine")
     first, second, third, _ = panels(figure)
     assert {"α = 0", "α = 0.5", "linear", "geodesic", "probability"} <= texts(figure)
     image, other = first.images[0].get_array(), second.images[0].get_array()
@@ -55,50 +119,210 @@ def test_maze_interpolations_shade_cells_by_their_probability() -> None:
     assert wall[:3].max() < 0.35  # dark
     assert empty[:3].min() > 0.9  # white
     assert full[:3].mean() < half[:3].mean() < empty[:3].mean()  # one scale
-    np.testing.assert_array_equal(first.collections[0].get_offsets(), [GOAL[::-1]])
+    np.testing.assert_array_equal(first.collections[0].get_offsets(), [GOALS[0][::-1]])
+    assert title(figure) == "mine: contexts from source to target; star: the goal"
 
 
-def test_distance_matrix_is_ordered_by_the_way_to_the_goal() -> None:
-    distances = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 2.0], [5.0, 2.0, 0.0]])
-    figure = maze.distance_matrix(distances, [3, 1, 2], "distance")
-    axes = panels(figure)[0]
-    np.testing.assert_array_equal(axes.images[0].get_array(), distances[np.ix_([1, 2, 0], [1, 2, 0])])
-    assert axes.get_xlabel() == axes.get_ylabel() == "start cells, ordered by steps to the goal"
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "3"]
-    assert "Distance between the 3 start cells" in texts(figure)
-
-
-def test_maze_stages_show_every_stage(tmp_path: Path) -> None:
-    clouds, shares = [STARTS] * 8, [np.full(3, 1 / 3)] * 8
-    figure = maze.stages(
-        GRID, GOAL, load_run(write_run(tmp_path / "run", env="maze", stages=8, points=clouds, weights=shares))
-    )
+def test_cells_show_every_stage(tmp_path: Path) -> None:
+    figure = cells.stages(load_run(run_of(tmp_path / "run", cells_task(), *[on_starts(1, 1, 1)] * 8)), GRID, GOALS)
     assert len(panels(figure)) == 8
     assert "stage 7, α = 1\nfrom step 875" in texts(figure)
+    assert "contexts of each stage" in title(figure)
 
 
-def comparison(folder: Path, **options: object) -> Path:
+def test_cells_show_at_most_36_stages_and_say_so(tmp_path: Path) -> None:
+    figure = cells.stages(load_run(run_of(tmp_path / "run", cells_task(), *[on_starts(1, 1, 1)] * 50)), GRID, GOALS)
+    assert len(panels(figure)) == 36
+    assert {"stage 0, α = 0\nfrom step 0", "stage 49, α = 1\nfrom step 980"} <= texts(figure)
+    assert "contexts of 36 of 50 stages" in title(figure)
+
+
+def test_contexts_of_one_value_are_a_histogram_of_their_mass() -> None:
+    figure = plan(line_task(), Particles([[0.0], [2.0]], [0.25, 0.75]), Particles([[1.05]]))
+    first, second = panels(figure)
+    shares = first.patches[0].get_data().values
+    assert (len(shares), shares[0], shares[-1], shares.sum()) == (20, 0.25, 0.75, 1.0)
+    assert second.patches[0].get_data().values[10] == 1.0
+    assert first.get_xlim() == (0.0, 2.0)
+    assert first.get_ylim() == second.get_ylim()
+    assert first.get_ylim()[0] == 0
+    assert second.get_ylim()[1] > 1.0
+    assert {"pole length (m)", "share of mass"} <= texts(figure)
+    assert title(figure).endswith("\nblack line: the target")
+
+
+def test_a_discrete_space_of_one_value_has_a_bar_for_each_point() -> None:
+    discrete = support_task([[1], [10], [100], [1000]])
+    figure = plan(discrete, discrete.source_particles, Particles([[10.0], [1000.0]], [0.9, 0.1]))
+    first, second = panels(figure)
+    assert [bar.get_height() for bar in second.containers[0]] == [0, 0.9, 0, 0.1]
+    assert [bar.get_height() for bar in second.containers[1]] == [0, 0, 0, 1]  # the target
+    assert [bar.get_x() + bar.get_width() / 2 for bar in second.containers[0]] == pytest.approx([0, 1, 2, 3])
+    assert [label.get_text() for label in first.get_xticklabels()] == ["1", "10", "100", "1000"]
+    assert first.get_ylim() == second.get_ylim()
+    assert first.get_ylim()[1] >= 1.0
+    assert {"size", "share of mass"} <= texts(figure)
+
+
+def test_a_large_support_names_some_of_its_points() -> None:
+    discrete = support_task(np.arange(100)[:, None])
+    (axes,) = panels(plan(discrete, discrete.source_particles))
+    assert 5 <= len(axes.get_xticklabels()) <= 15
+
+
+def test_a_discrete_plane_has_dots_of_their_mass_on_the_support() -> None:
+    discrete = support_task([[0, 0], [0, 1], [1, 0], [1, 1]])
+    figure = plan(discrete, Particles(discrete.space.support, [0.75, 0.25, 0, 0]))
+    support, dots, rings = panels(figure)[0].collections
+    np.testing.assert_array_equal(support.get_offsets(), discrete.space.support)
+    np.testing.assert_array_equal(dots.get_offsets(), [[0, 0], [0, 1]])
+    assert dots.get_sizes()[0] == pytest.approx(3 * dots.get_sizes()[1])
+    np.testing.assert_array_equal(rings.get_offsets(), [[1, 1]])
+    assert {"size", "speed"} <= texts(figure)
+    assert title(figure).endswith("\nblack rings: the target")
+
+
+def test_a_plane_has_walls_goals_and_the_target() -> None:
+    drawn = plane_task(drawing=Drawing(walls=((0.0, 1.0, 2.0, 3.0),), goals=((3.0, 7.0),)))
+    figure = plan(drawn, drawn.source_particles)
+    (axes,) = panels(figure)
+    assert axes.patches[0].get_bbox().bounds == (0.0, 1.0, 2.0, 2.0)
+    star, target, cloud = axes.collections
+    np.testing.assert_array_equal(star.get_offsets(), [[3.0, 7.0]])
+    assert len(target.get_offsets()) == len(drawn.target_particles)
+    np.testing.assert_array_equal(cloud.get_offsets(), [[0.0, 4.0]])
+    assert {"gate position (m)", "gate width"} <= texts(figure)
+    assert title(figure).endswith("\nblack crosses: the target; grey boxes: walls; star: the goal")
+
+
+def test_axes_say_which_values_are_drawn_and_in_which_order() -> None:
+    drawn = plane_task(drawing=Drawing(axes=("gate_width", "gate_position")))
+    figure = plan(drawn, drawn.source_particles)
+    np.testing.assert_array_equal(panels(figure)[0].collections[-1].get_offsets(), [[4.0, 0.0]])
+    assert figure._supxlabel.get_text() == "gate width"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("d", "pairs"), [(3, [(0, 1), (1, 2)]), (4, [(0, 1), (2, 3)]), (5, [(0, 1), (2, 3), (3, 4)])])
+def test_more_than_two_values_are_drawn_two_at_a_time(d: int, pairs: list[tuple[int, int]]) -> None:
+    context = np.linspace(0.2, 0.8, d)[None]
+    figure = plan(box_task(d), Particles(context), Particles(context))
+    drawn = panels(figure)
+    assert len(drawn) == 2 * len(pairs)
+    assert [(axes.get_xlabel(), axes.get_ylabel()) for axes in drawn[::2]] == [
+        (f"value {x}", f"value {y}") for x, y in pairs
+    ]
+    for axes, pair in zip(drawn[::2], pairs):
+        np.testing.assert_array_equal(axes.collections[-1].get_offsets(), context[:, list(pair)])
+    assert "context values" not in title(figure)
+
+
+def test_what_is_not_drawn_of_many_values_is_told() -> None:
+    figure = plan(box_task(12), Particles(np.full((1, 12), 0.5)))
+    assert len(panels(figure)) == 4
+    assert title(figure).endswith("; 8 of 12 context values")
+    one = plan(box_task(3, drawing=Drawing(axes=("value_2", "value_0"))), Particles([[0.1, 0.2, 0.3]]))
+    np.testing.assert_array_equal(panels(one)[0].collections[-1].get_offsets(), [[0.3, 0.1]])
+    assert title(one).endswith("; 2 of 3 context values")
+
+
+def test_projections_join_what_falls_together() -> None:
+    figure = plan(box_task(3), Particles([[0.5, 0.5, 0.0], [0.5, 0.5, 1.0]]))
+    first, second = panels(figure)
+    assert [len(axes.collections[-1].get_offsets()) for axes in (first, second)] == [1, 2]
+
+
+def test_an_unbounded_space_is_framed_by_what_is_shown() -> None:
+    endless = task({"x": (-np.inf, np.inf), "y": (0.0, np.inf)}, {"x": 0, "y": 1}, {"x": 4, "y": 1})
+    scene = Scene.of_task(endless, [Particles([[-6.0, 3.0]])])
+    assert (scene.low.tolist(), scene.high.tolist()) == ([-6.0, 0.0], [4.0, 3.0])
+
+
+def test_a_scene_refuses_contexts_of_another_task() -> None:
+    with pytest.raises(InvalidInput, match="expected contexts of 2 values, as task mine has, got 1"):
+        Scene.of_task(plane_task(), [Particles([[1.0]])])
+    with pytest.raises(InvalidInput, match=r"expected contexts on the \(4, 4\) cells of task mine, got others"):
+        Scene.of_task(cells_task(), [Particles([[1.0, 9.0]])])
+
+
+def test_contexts_at_five_moments(tmp_path: Path) -> None:
+    write_comparison(tmp_path, {"gradient": {}, "uniform": {"method": "uniform", "stages": 1}}, seeds=2)
+    runs = load_comparison(tmp_path)
+    figure = contexts.moments(runs, Scene.of_task(plane_task(), []))
+    assert len(panels(figure)) == 10
+    assert {"step 0", "step 250", "step 1k", "gradient", "uniform", "gate position (m)", "gate width"} <= texts(figure)
+    drawn = panels(figure)[4].collections[-1].get_offsets()
+    assert {tuple(point) for point in drawn} == {tuple(point) for point in runs[0].curriculum[-1].particles.points}
+
+
+def test_contexts_come_from_the_episodes_where_there_is_no_curriculum(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    (folder / "curriculum.npz").unlink()
+    run = load_run(folder)
+    near = contexts.at_moment(run, 1.0)
+    assert near is not None
+    np.testing.assert_array_equal(np.sort(near.points, axis=0), np.sort(run.episodes.contexts[-50:], axis=0))
+    (folder / "episodes.csv").unlink()
+    empty = load_run(folder)
+    assert contexts.at_moment(empty, 1.0) is None
+    assert "nothing yet" in texts(contexts.moments([empty], Scene.of_task(plane_task(), [])))
+
+
+# Distances
+
+
+def test_distance_matrix_is_in_the_drawings_order() -> None:
+    distances = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 2.0], [5.0, 2.0, 0.0]])
+    figure = distance_matrix(distances, cells_task().drawing, "distance")
+    axes = panels(figure)[0]
+    np.testing.assert_array_equal(axes.images[0].get_array(), distances[np.ix_([1, 2, 0], [1, 2, 0])])
+    assert axes.get_xlabel() == axes.get_ylabel() == "contexts, ordered by steps to the goal"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "3"]
+    assert "Distance between the 3 contexts" in texts(figure)
+
+
+def test_distance_matrix_without_an_order_is_as_the_support() -> None:
+    distances = np.arange(9.0).reshape(3, 3)
+    axes = panels(distance_matrix(distances, Drawing(), "distance"))[0]
+    np.testing.assert_array_equal(axes.images[0].get_array(), distances)
+    assert axes.get_xlabel() == "contexts, as the support lists them"
+
+
+# Curves
+
+
+def comparison(folder: Path, **options: Any) -> Path:
     labels = {"gradient": {}, "gradient:step=0.05": {}, "spdl": {"method": "spdl"}, "own": {"method": "own"}}
     return write_comparison(folder, labels, seeds=2, **options)
 
 
-def test_mean_curves_show_each_label_the_band_and_the_threshold(tmp_path: Path) -> None:
-    runs = load_comparison(comparison(tmp_path))
+def test_mean_curves_show_each_label_the_band_and_what_counts_as_solved(tmp_path: Path) -> None:
+    runs = load_comparison(comparison(tmp_path, solved=55.0))
     figure = curves.mean_curves(runs)
     axes = panels(figure)[0]
     assert len(axes.collections) == 4
     labels = [line.get_label() for line in axes.lines]
-    assert set(labels) == {f"{run.label} (2 seeds)" for run in runs} | {"solved above 40"}
+    assert set(labels) == {f"{run.label} (2 seeds)" for run in runs} | {"solved above 55"}
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [0, 10, 70 / 3, 32.5])  # rolling means of 0, 20, 50, 60
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("environment steps", "return on the target")
 
 
-def test_success_curves_have_no_threshold_and_unfinished_runs_are_told(tmp_path: Path) -> None:
+def test_success_curves_have_no_level_and_unfinished_runs_are_told(tmp_path: Path) -> None:
     runs = load_comparison(comparison(tmp_path, reached=750))
     axes = panels(curves.iqm_curves(runs, "successes"))[0]
     assert axes.get_ylabel() == "success rate on the target"
     assert "gradient (2 seeds, 2 unfinished)" in [line.get_label() for line in axes.lines]
-    assert not any(line.get_label().startswith("threshold") for line in axes.lines)
+    assert not any(line.get_label().startswith("solved") for line in axes.lines)
+
+
+@pytest.mark.parametrize(
+    ("measure", "words"), [("return", "return"), ("discounted", "discounted return"), ("success", "success rate")]
+)
+def test_axes_name_what_the_task_measures(tmp_path: Path, measure: str, words: str) -> None:
+    run = load_run(write_run(tmp_path / "run", measure=measure))
+    assert panels(curves.mean_curves([run]))[0].get_ylabel() == f"{words} on the target"
+    training, target, _ = panels(curves.single_run(run))
+    assert (training.get_ylabel(), target.get_ylabel()) == (f"{words} in training", f"{words} on the target")
+    np.testing.assert_array_equal(target.lines[0].get_ydata(), run.evaluations.scores)
 
 
 def test_a_method_keeps_its_colour_and_its_variants_differ(tmp_path: Path) -> None:
@@ -124,84 +348,114 @@ def test_drawing_leaves_the_callers_settings_alone(tmp_path: Path) -> None:
     assert dict(matplotlib.rcParams) == before
 
 
-def test_single_run_marks_its_stages(tmp_path: Path) -> None:
-    figure = curves.single_run(load_run(write_run(tmp_path / "run")))
-    training, target, alpha = panels(figure)
+def marks(axes: Axes) -> dict[str, list[float]]:
+    """The steps that are marked, by their legend entry."""
+    return {
+        str(line.get_label()): list(line.get_xdata())
+        for line in axes.lines
+        if str(line.get_label()).startswith("next stage")
+    }
+
+
+def test_single_run_shows_training_target_and_alpha(tmp_path: Path) -> None:
+    training, target, alpha = panels(curves.single_run(load_run(write_run(tmp_path / "run", solved=55.0))))
     assert [axes.get_ylabel() for axes in (training, target, alpha)] == [
         "return in training",
         "return on the target",
         "α of the stage",
     ]
-    began = next(line for line in target.lines if line.get_label() == "a stage began")
-    assert list(began.get_xdata()) == [333, 666]
+    assert "mastered above 40" in legend(training)
+    assert "solved above 55" in legend(target)
     assert alpha.lines[0].get_ydata().tolist() == [0.0, 0.5, 1.0, 1.0]
 
 
+def test_single_run_tells_mastered_stages_from_those_at_the_step_cap(tmp_path: Path) -> None:
+    why = ["start", "mastered", "step cap", "mastered", "iteration 4"]
+    points = [np.zeros((2, 2))] * 5
+    _, target, _ = panels(curves.single_run(load_run(write_run(tmp_path / "run", stages=5, events=why, points=points))))
+    assert marks(target) == {
+        "next stage: mastered": [200, 600],
+        "next stage: step cap": [400],
+        "next stage": [800],
+    }
+    assert set(marks(target)) <= set(legend(target))
+    shapes = {line.get_marker() for line in target.lines if str(line.get_label()).startswith("next stage")}
+    assert len(shapes) == 3
+
+
 def test_single_run_shades_exploration(tmp_path: Path) -> None:
-    run = load_run(write_run(tmp_path / "run", events=["start", "explore", "mastered"]))
+    kinds, events = ["train", "explore", "train"], ["start", "mastered", "mastered"]
+    run = load_run(write_run(tmp_path / "run", kinds=kinds, events=events))
     _, target, _ = panels(curves.single_run(run))
     band = target.patches[0]
     assert (band.get_x(), band.get_x() + band.get_width()) == (333, 666)
-    assert [text.get_text() for text in target.get_legend().get_texts()].count("exploring for the metric") == 1
-    began = next(line for line in target.lines if line.get_label() == "a stage began")
-    assert list(began.get_xdata()) == [666]
+    assert legend(target).count("exploring for the metric") == 1
+    assert marks(target) == {"next stage: mastered": [666]}
 
 
-def test_contexts_at_five_moments(tmp_path: Path) -> None:
-    write_comparison(tmp_path, {"gradient": {}, "uniform": {"method": "uniform", "stages": 1}}, seeds=2)
-    runs = load_comparison(tmp_path)
-    figure = contexts.moments(runs, PLANE)
-    assert len(panels(figure)) == 10
-    assert {"step 0", "step 250", "step 1k", "gradient", "uniform", "gate position", "gate width"} <= texts(figure)
-    drawn = panels(figure)[4].collections[0].get_offsets()
-    assert {tuple(point) for point in drawn} == {tuple(point) for point in runs[0].curriculum[-1].particles.points}
+# Stages and paths
 
 
-def test_contexts_come_from_the_episodes_where_there_is_no_curriculum(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run")
-    (folder / "curriculum.npz").unlink()
-    run = load_run(folder)
-    held = contexts.at_moment(run, 1.0)
-    assert held is not None
-    np.testing.assert_array_equal(np.sort(held.points, axis=0), np.sort(run.episodes.contexts[-50:], axis=0))
-    (folder / "episodes.csv").unlink()
-    empty = load_run(folder)
-    assert contexts.at_moment(empty, 1.0) is None
-    assert "nothing yet" in texts(contexts.moments([empty], PLANE))
-
-
-def learned_run(folder: Path, label: str = "gradient", **options: object) -> Path:
+def refitted_run(folder: Path, label: str = "gradient", d: int = 2, **options: Any) -> Path:
     rng = np.random.default_rng(0)
-    clouds = [rng.uniform(-1, 1, (30, 2)) + 4 * k for k in range(3)]
-    cells = np.linspace(-2, 10, 40)
+    clouds = [rng.uniform(-1, 1, (30, d)) + 4 * k for k in range(3)]
+    places = np.linspace(-2, 10, 40)
     picture = {
-        "heat": np.tile(cells, (40, 1)), "heat_x": cells, "heat_y": cells, "potential": rng.uniform(0, 8, (11, 30, 2)),
-    }  # fmt: skip
+        "heat": np.tile(places, (40, 1)),
+        "heat_x": places,
+        "heat_y": places,
+        "potential": rng.uniform(0, 8, (11, 30, d)),
+    }
+    given = {"infeasible": [0.0, 0.5, 0.0], "snapshots": {1: picture, 2: picture}, **options}
     return write_run(
-        folder, env="u-maze", label=label, metric="embedding", threshold=0.5, returns=[-1.0, 0.0, 0.9],
-        points=clouds, snapshots={1: picture, 2: picture}, infeasible=[0.0, 0.5, 0.0], **options,
-    )  # fmt: skip
+        folder, label=label, metric="embedding", threshold=0.5, returns=[-1.0, 0.0, 0.9], points=clouds, **given
+    )
 
 
-def test_u_maze_stages_show_returns_path_choice_and_wall(tmp_path: Path) -> None:
-    plane = Plane(np.full(2, -2.0), np.full(2, 10.0), ("goal x", "goal y"), walls=((-2.0, 2.0, 6.0, 6.0),))
-    run = load_run(learned_run(tmp_path / "run"))
-    figure = u_maze.stages(run, plane)
+def room(d: int = 2, **drawing: Any) -> Task:
+    sides = dict(zip(["goal_x", "goal_y", "goal_z"], [(-2.0, 10.0)] * d))
+    ends = [dict.fromkeys(sides, value) for value in (0, 8)]
+    return task(sides, *ends, drawing=Drawing(**drawing))
+
+
+WALLS = ((-2.0, 2.0, 6.0, 6.0),)
+
+
+def test_stages_show_returns_path_choice_and_wall(tmp_path: Path) -> None:
+    run = load_run(refitted_run(tmp_path / "run"))
+    figure = stages(run, Scene.of_task(room(walls=WALLS), []))
     first, second, _ = panels(figure)
-    assert len(first.collections) == 1  # no snapshot of the first stage: its goals alone
+    assert len(first.collections) == 1  # no snapshot of the first stage: its contexts alone
     assert len(second.collections) == 1 + 11 + 1  # heat, eleven alphas, the choice
     assert second.collections[0].get_array().shape == (40, 40)
     chosen = second.collections[-1].get_offsets()
     assert {tuple(point) for point in chosen} == {tuple(point) for point in run.curriculum[1].particles.points}
     assert second.patches[0].get_bbox().bounds == (-2.0, 2.0, 8.0, 4.0)
     assert second.collections[0].zorder < second.patches[0].zorder < second.collections[1].zorder
-    assert {"modelled return", "α of the possible path", "goals trained on", "wall", "goal x"} <= texts(figure)
+    assert {"modelled return", "α of the possible path", "contexts trained on", "wall", "goal x"} <= texts(figure)
 
 
-def test_u_maze_summary_draws_each_label(tmp_path: Path) -> None:
-    runs = [load_run(learned_run(tmp_path / f"{label}-{seed}", label, seed=seed)) for label in "ab" for seed in (0, 1)]
+def test_stages_follow_the_axes_of_the_drawing(tmp_path: Path) -> None:
+    run = load_run(refitted_run(tmp_path / "run"))
+    _, second, _ = panels(stages(run, Scene.of_task(room(axes=("goal_y", "goal_x")), [])))
+    np.testing.assert_array_equal(second.collections[0].get_array(), run.curriculum[1].snapshot["heat"].T)
+    drawn = {tuple(point) for point in second.collections[-1].get_offsets()}
+    assert drawn == {tuple(point[::-1]) for point in run.curriculum[1].particles.points}
+    assert second.get_xlabel() == "goal y"
+
+
+def test_stages_leave_a_model_of_other_values_out(tmp_path: Path) -> None:
+    run = load_run(refitted_run(tmp_path / "run", d=3))
+    figure = stages(run, Scene.of_task(room(3, axes=("goal_x", "goal_z")), []))
+    assert len(panels(figure)[1].collections) == 11 + 1
+    beside = stages(run, Scene.of_task(room(3, axes=("goal_x", "goal_y")), []))
+    assert "modelled return, other values at their middle" in texts(beside)
+
+
+def test_path_summary_draws_each_label(tmp_path: Path) -> None:
+    runs = [load_run(refitted_run(tmp_path / f"{label}-{seed}", label, seed=seed)) for label in "ab" for seed in (0, 1)]
     paths = {label: [stage_path(run) for run in runs if run.label == label] for label in "ab"}
-    figure = u_maze.path_summary(runs, paths)
+    figure = path_summary(runs, paths)
     feasible, _, speed = panels(figure)
     assert [len(axes.lines) for axes in (feasible, speed)] == [6, 6]  # two seeds and their mean, twice
     mean = next(line for line in feasible.lines if line.get_label() == "a")
@@ -209,36 +463,136 @@ def test_u_maze_summary_draws_each_label(tmp_path: Path) -> None:
     assert speed.lines[0].get_xdata().tolist() == [0.5, 1.0]  # the first stage has no speed
 
 
-def test_point_mass_folders_get_their_figures(tmp_path: Path) -> None:
+def test_paths_that_go_back_have_no_mean(tmp_path: Path) -> None:
+    runs = [load_run(write_run(tmp_path / str(seed), label="spdl", seed=seed)) for seed in (0, 1)]
+    alphas, ones = np.array([0.0, 0.6, 0.4, 1.0]), np.ones(4)
+    back = StagePath(alphas, feasible=ones, lengths=np.arange(4.0), speeds=ones)
+    _, lengths, _ = panels(path_summary(runs, {"spdl": [back, back]}))
+    assert [line.get_xdata().tolist() for line in lengths.lines] == [alphas.tolist()] * 2
+    assert [line.get_label() for line in lengths.lines] == ["spdl", "_"]
+
+
+# Folders
+
+CURVES = ["returns.png", "returns-iqm.png", "successes.png"]
+
+
+def test_folders_with_contexts_in_a_plane_get_their_figures(tmp_path: Path) -> None:
     folder = comparison(tmp_path)
-    check(figures.write_comparison_figures(folder), ["returns.png", "returns-iqm.png", "successes.png", "contexts.png"])
-    check(figures.write_run_figures(folder / "runs" / "gradient" / "seed-0"), ["run.png", "contexts.png"])
+    check(figures.write_comparison_figures(folder, plane_task()), [*CURVES, "contexts.png"])
+    check(figures.write_run_figures(folder / "runs" / "gradient" / "seed-0", plane_task()), ["run.png", "contexts.png"])
 
 
-def test_maze_folders_get_their_figures(tmp_path: Path) -> None:
-    world = envs.make("maze")
-    source, target = (end(np.random.default_rng(0)) for end in (world.source, world.target))
-    ends = {"points": [source.points, target.points], "weights": [source.weights, target.weights], "stages": 2}
-    folder = write_comparison(tmp_path / "maze", {"gradient": ends}, seeds=1, env="maze")
-    names = ["returns.png", "returns-iqm.png", "successes.png", "contexts.png"]
-    check(figures.write_comparison_figures(folder), names)
-    check(figures.write_run_figures(folder / "runs" / "gradient" / "seed-0"), ["run.png", "stages.png"])
-    distances = np.abs(np.subtract.outer(world.start_distance, world.start_distance))
-    written = figures.write_plan_figures(tmp_path, "maze", [0, 1], {"linear": [source, target]}, distances)
+def test_folders_with_cells_get_their_figures(tmp_path: Path) -> None:
+    drawn = cells_task()
+    source, target = drawn.source_particles, drawn.target_particles
+    run = run_of(tmp_path / "runs" / "gradient" / "seed-0", drawn, source, target, infeasible=[0.5, 0.0])
+    check(figures.write_comparison_figures(tmp_path, drawn), [*CURVES, "contexts.png"])  # cells have no paths.png
+    check(figures.write_run_figures(run, drawn), ["run.png", "stages.png"])
+    distances = np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
+    written = figures.write_plan_figures(tmp_path, drawn, [0, 1], {"linear": [source, target]}, distances, "steps")
     check(written, ["plan.png", "distances.png"])
 
 
-def test_u_maze_folders_get_their_figures(tmp_path: Path) -> None:
-    learned_run(tmp_path / "runs" / "gradient" / "seed-0")
-    write_run(tmp_path / "runs" / "uniform" / "seed-0", env="u-maze", method="uniform", stages=1)
-    names = ["returns.png", "returns-iqm.png", "successes.png", "contexts.png", "paths.png"]
-    check(figures.write_comparison_figures(tmp_path), names)
-    check(figures.write_run_figures(tmp_path / "runs" / "gradient" / "seed-0"), ["run.png", "stages.png"])
-    check(figures.write_run_figures(tmp_path / "runs" / "uniform" / "seed-0"), ["run.png", "stages.png"])
+def test_folders_of_a_refitted_metric_get_their_figures(tmp_path: Path) -> None:
+    drawn = room(walls=WALLS)
+    learned = refitted_run(tmp_path / "runs" / "gradient" / "seed-0")
+    straight = write_run(tmp_path / "runs" / "uniform" / "seed-0", method="uniform", stages=1)
+    check(figures.write_comparison_figures(tmp_path, drawn), [*CURVES, "contexts.png", "paths.png"])
+    check(figures.write_run_figures(learned, drawn), ["run.png", "stages.png"])
+    check(figures.write_run_figures(straight, drawn), ["run.png", "stages.png"])  # over the walls
+    check(figures.write_run_figures(straight, room()), ["run.png", "contexts.png"])
+    check(figures.write_run_figures(learned, room()), ["run.png", "stages.png"])  # pictures without walls
 
 
-def test_an_environment_of_ones_own_is_framed_by_its_contexts(tmp_path: Path) -> None:
-    check(figures.write_run_figures(write_run(tmp_path / "run", env="mine")), ["run.png", "contexts.png"])
+@pytest.mark.parametrize("d", [1, 3])
+def test_paths_are_told_in_any_dimension_and_stages_in_a_plane(tmp_path: Path, d: int) -> None:
+    run = refitted_run(tmp_path / "runs" / "gradient" / "seed-0", d=d)
+    check(figures.write_comparison_figures(tmp_path, room(d)), [*CURVES, "contexts.png", "paths.png"])
+    check(figures.write_run_figures(run, room(d)), ["run.png", "contexts.png"])
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"snapshots": {}, "infeasible": [0.0, 0.0, 0.0]}, False),
+        ({"snapshots": {}}, True),
+        ({"infeasible": [0.0, 0.0, 0.0]}, True),
+        ({"kinds": ["train", "explore", "explore"]}, False),  # one stage on the way
+    ],
+)
+def test_paths_are_drawn_where_they_tell_something(tmp_path: Path, options: dict[str, Any], told: bool) -> None:
+    refitted_run(tmp_path / "runs" / "gradient" / "seed-0", **options)
+    names = [path.name for path in figures.write_comparison_figures(tmp_path)]
+    assert ("paths.png" in names) == told
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [line_task(), support_task([[1], [2], [5]]), support_task([[1, 2], [3, 4], [5, 6]]), box_task(3), box_task(12)],
+    ids=["line", "support", "plane of a support", "three values", "twelve values"],
+)
+def test_every_kind_of_contexts_has_its_figures(tmp_path: Path, drawn: Task) -> None:
+    source, target = drawn.source_particles, drawn.target_particles
+    run = run_of(tmp_path / "runs" / "gradient" / "seed-0", drawn, source, target)
+    check(figures.write_run_figures(run, drawn), ["run.png", "contexts.png"])
+    check(figures.write_comparison_figures(tmp_path, drawn), [*CURVES, "contexts.png"])
+    check(figures.write_plan_figures(tmp_path, drawn, [0, 1], {"gradient (l2)": [source, target]}), ["plan.png"])
+
+
+def test_successes_are_not_drawn_twice(tmp_path: Path) -> None:
+    folder = comparison(tmp_path, measure="success")
+    check(figures.write_comparison_figures(folder), ["returns.png", "returns-iqm.png", "contexts.png"])
+
+
+# Without a task
+
+
+def drawn_scene(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Scene:
+    """What a run is drawn on when nobody says."""
+    seen: list[Scene] = []
+    monkeypatch.setattr(contexts, "moments", lambda runs, scene: seen.append(scene) or curves.single_run(runs[0]))
+    figures.write_run_figures(folder)
+    return seen[0]
+
+
+def test_a_run_names_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = drawn_scene(monkeypatch, write_run(tmp_path / "run", task="point-mass", portable=True))
+    known = tasks.load("point-mass")
+    assert scene.labels == known.space.labels
+    assert scene.low.tolist() == known.space.low.tolist()
+    assert scene.target == known.target_particles
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"task": "point-mass"},  # not portable: the name may be of anything
+        {"task": "nowhere.to:be_found", "portable": True},
+        {"task": "maze", "portable": True},  # the contexts are not on its cells
+    ],
+)
+def test_without_its_task_a_run_is_framed_by_its_contexts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    clouds = [np.array([[0.0, -5.0], [1.0, 20.0]])]
+    folder = write_run(tmp_path / "run", contexts=["pole_length", "1"], points=clouds, stages=1, **options)
+    scene = drawn_scene(monkeypatch, folder)
+    assert scene.labels == ("pole length", "context 1")
+    assert (scene.low.tolist(), scene.high.tolist()) == ([0.0, -5.0], [1.0, 20.0])
+    assert scene.target is None
+
+
+def test_a_task_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="expected contexts of 1 values, as task mine has, got 2"):
+        figures.write_run_figures(write_run(tmp_path / "run"), line_task())
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_folders_without_a_task_get_their_figures(tmp_path: Path, d: int) -> None:
+    folder = write_run(tmp_path / "runs" / "gradient" / "seed-0", points=[np.zeros((5, d)), np.eye(5, d)], stages=2)
+    check(figures.write_run_figures(folder), ["run.png", "contexts.png"])
+    check(figures.write_comparison_figures(tmp_path), [*CURVES, "contexts.png"])
 
 
 @pytest.mark.parametrize(
@@ -252,18 +606,12 @@ def test_a_run_that_has_hardly_begun_has_its_figure(tmp_path: Path, gone: list[s
     check(figures.write_comparison_figures(tmp_path)[:2], ["returns.png", "returns-iqm.png"])
 
 
-@pytest.mark.parametrize("env", ["maze", "mine"])
-def test_a_comparison_in_which_one_method_has_hardly_begun(tmp_path: Path, env: str) -> None:
-    write_comparison(tmp_path, {"gradient": {"points": [STARTS]}, "linear": {"method": "linear"}}, 1, env=env, stages=1)
+@pytest.mark.parametrize("drawn", [cells_task(), None], ids=["cells", "no task"])
+def test_a_comparison_in_which_one_method_has_hardly_begun(tmp_path: Path, drawn: Task | None) -> None:
+    write_comparison(tmp_path, {"gradient": {}, "linear": {"method": "linear"}}, 1, points=[STARTS], stages=1)
     for name in ("episodes.csv", "evaluations.csv", "stages.csv", "curriculum.npz", "summary.json"):
         (tmp_path / "runs" / "linear" / "seed-0" / name).unlink()
-    names = ["returns.png", "returns-iqm.png", "successes.png", "contexts.png"]
-    check(figures.write_comparison_figures(tmp_path), names)
-
-
-def test_contexts_of_one_dimension_are_drawn_on_a_line(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", env="mine", points=[np.arange(5.0)[:, None]], stages=1)
-    check(figures.write_run_figures(folder), ["run.png", "contexts.png"])
+    check(figures.write_comparison_figures(tmp_path, drawn), [*CURVES, "contexts.png"])
 
 
 def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -273,5 +621,5 @@ def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_tables_and_statistics_need_no_matplotlib() -> None:
-    code = "import sys, geodesic.report.tables; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, geodesic.report.tables, geodesic.report.text; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

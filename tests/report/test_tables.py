@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 
-from geodesic.experiments.statistics import Estimate, Row
-from geodesic.report.tables import format_table
+from geodesic.analysis.statistics import Estimate, Row
+from geodesic.records import load_comparison, load_run
+from geodesic.report.tables import format_table, infeasible_table
+from run_folders import write_comparison, write_run
 
 NAN = Estimate(math.nan, math.nan, math.nan)
 NEVER = Estimate(math.inf, math.inf, math.inf)
@@ -57,3 +60,19 @@ def test_an_interval_without_a_reference_shows_none() -> None:
         None,
     )
     assert format_table([alone]).splitlines()[2].split()[-3:] == ["-", "-", "-"]
+
+
+def test_infeasible_contexts_by_alpha_leave_exploration_out(tmp_path: Path) -> None:
+    labels = {
+        "gradient": {"infeasible": [0.0, 0.5, 0.1], "kinds": ["train", "explore", "train"]},
+        "linear": {"method": "linear", "infeasible": [0.0, 0.25, 0.0]},
+        "uniform": {"method": "uniform", "stages": 1, "infeasible": [0.3]},
+    }
+    runs = load_comparison(write_comparison(tmp_path, labels, seeds=2))
+    header, _, *lines = infeasible_table(runs).splitlines()
+    assert re.split(r"\s{2,}", header) == ["infeasible contexts at alpha", "0", "0.5", "1"]
+    assert [line.split() for line in lines] == [["gradient", "0%", "10%"], ["linear", "0%", "25%", "0%"]]
+
+
+def test_feasible_paths_have_no_table(tmp_path: Path) -> None:
+    assert infeasible_table([load_run(write_run(tmp_path / "run"))]) == ""

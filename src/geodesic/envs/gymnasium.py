@@ -133,7 +133,7 @@ class ContextualEnv(gym.Env[NDArray[np.float32], Any]):
         )
 
 
-class ContextWrapper(gym.Wrapper[Any, Any, Any, Any]):
+class ContextWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
     """Any Gymnasium environment with a context: named values within bounds, put into it before every reset.
 
         def apply(env, length):
@@ -153,7 +153,10 @@ class ContextWrapper(gym.Wrapper[Any, Any, Any, Any]):
         apply: Apply,
         observe: bool = True,
     ) -> None:
-        super().__init__(env)
+        gym.utils.RecordConstructorArgs.__init__(
+            self, _disable_deepcopy=True, contexts=contexts, apply=apply, observe=observe
+        )
+        gym.Wrapper.__init__(self, env)
         self.context_space = contexts if isinstance(contexts, ContextSpace) else ContextSpace.named(contexts)
         if not callable(apply):
             raise InvalidInput(f"expected apply to be a function apply(env, **context), got {apply!r:.60}")

@@ -145,7 +145,9 @@ class PPO:
     def loss(self, params: Params, batch: Samples) -> jax.Array:
         """-E[min(A ratio, A clip(ratio))] - c_e entropy + c_v (V - R)^2, advantages normalised over the minibatch."""
         log_prob, entropy = self._log_prob(params, batch.obs, batch.action)
-        advantage = (batch.advantage - batch.advantage.mean()) / (batch.advantage.std(ddof=1) + 1e-8)
+        advantage = batch.advantage
+        if len(advantage) > 1:  # a sample that is left over alone has no deviation
+            advantage = (advantage - advantage.mean()) / (advantage.std(ddof=1) + 1e-8)
         ratio = jnp.exp(log_prob - batch.log_prob)
         clipped = jnp.clip(ratio, 1 - self.clip, 1 + self.clip)
         gain = jnp.minimum(advantage * ratio, advantage * clipped).mean()

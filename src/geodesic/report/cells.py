@@ -23,6 +23,7 @@ from geodesic.report.style import (
     WALL,
     bare,
     evenly,
+    goal_key,
     lines,
     new_figure,
     stage_title,
@@ -55,7 +56,7 @@ def panels(
     for axes, text in zip(grid_of_axes[0], titles):
         axes.set_title(text)
     _colour_bar(figure, grid_of_axes, norm)
-    figure.suptitle(title + _key(goals))
+    figure.suptitle("; ".join(filter(None, (title, goal_key(goals)))))
     return figure
 
 
@@ -75,12 +76,9 @@ def stages(run: RunResult, grid: IntArray, goals: Goals) -> Figure:
         _draw(axes, grid, goals, cells, norm)
         axes.set_title(stage_title(stage), fontsize=9)
     _colour_bar(figure, grid_of_axes, norm)
-    figure.suptitle(stages_title(run, len(shown), len(run.curriculum)) + _key(goals))
+    title = stages_title(run, len(shown), len(run.curriculum))
+    figure.suptitle("; ".join(filter(None, (title, goal_key(goals)))))
     return figure
-
-
-def _key(goals: Goals) -> str:
-    return ("; star: the goal" if len(goals) == 1 else "; stars: goals") if goals else ""
 
 
 def _on_grid(grid: IntArray, particles: Particles | None) -> FloatArray:

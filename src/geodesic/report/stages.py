@@ -67,7 +67,7 @@ def stages(run: RunResult, scene: Scene) -> Figure:
     shown = evenly(passed, MOST)
     columns = min(COLUMNS, len(shown))
     rows = math.ceil(len(shown) / columns)
-    figure = new_figure(max(2.15 * columns + 1.5, 5.4), 2.45 * rows + 1.0)
+    figure = new_figure(max(2.15 * columns + 1.5, 5.4), 2.45 * rows + 1.15)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for axes in grid.flat[len(shown) :]:
         axes.set_visible(False)

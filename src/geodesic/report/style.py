@@ -185,3 +185,8 @@ def stages_title(run: RunResult, shown: int, stages: int) -> str:
     """What a figure of stages shows, and whether it shows all of them."""
     some = "each stage" if shown == stages else f"{shown} of {stages} stages"
     return f"{run.task}, {run.label}, seed {run.seed}: contexts of {some}"
+
+
+def goal_key(goals: Sequence[tuple[float, float]]) -> str:
+    """What the stars of a figure are."""
+    return ("star: the goal" if len(goals) == 1 else "stars: goals") if goals else ""

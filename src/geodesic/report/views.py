@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from geodesic.contexts import FloatArray, Particles
 from geodesic.report.scene import Plane, Scene
-from geodesic.report.style import FAINT, GOAL, INK, WALL, Colour
+from geodesic.report.style import FAINT, GOAL, INK, WALL, Colour, goal_key
 
 BINS = 20
 TICKS = 4
@@ -103,7 +103,7 @@ class PlaneView:
         told = {
             f"black {target}: the target": self.scene.target is not None,
             "grey boxes: walls": self.scene.has_walls(self.plane),
-            "stars: goals": self.scene.has_goals(self.plane),
+            goal_key(self.scene.drawing.goals): self.scene.has_goals(self.plane),
         }
         return [text for text, drawn in told.items() if drawn]
 

@@ -1,0 +1,1 @@
+"""Runs: configurations, one or several at once, comparisons, and who does them."""
