@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from geodesic.contexts import as_count
 from geodesic.errors import InvalidInput
 from geodesic.learners.base import Key, Transitions
 from geodesic.learners.networks import ACTIVATIONS, Params, forward, orthogonal_mlp
@@ -62,6 +63,8 @@ class PPO:
     normalize_observations: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("rollout", "n_envs", "batch_size", "epochs"):
+            as_count(getattr(self, name), name)
         if self.rollout * self.n_envs < 2 or self.batch_size < 2:
             raise InvalidInput("expected at least 2 samples in a rollout and in a batch: advantages are normalised")
         if self.activation not in ACTIVATIONS:

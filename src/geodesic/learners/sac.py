@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from geodesic.contexts import as_count
 from geodesic.errors import InvalidInput
 from geodesic.learners.base import Key, Transitions
 from geodesic.learners.networks import ACTIVATIONS, Params, forward
@@ -77,6 +78,8 @@ class SAC:
     normalize_observations: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("rollout", "n_envs", "gradient_steps", "batch_size", "buffer_size"):
+            as_count(getattr(self, name), name)
         if self.activation not in ACTIVATIONS:
             raise InvalidInput(f"expected activation to be one of {', '.join(ACTIVATIONS)}; got {self.activation!r}")
         if self.buffer_size < self.rollout * self.n_envs:

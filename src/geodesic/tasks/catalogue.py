@@ -125,16 +125,16 @@ def _module_of_file(path: str) -> tuple[ModuleType, str]:
 
 def _built_in(name: str, options: dict[str, Any]) -> Task:
     """A built-in task with the paper's values, its environment made with these options."""
-    return _cached(name, tuple(sorted(options.items())))
+    try:
+        return _cached(name, tuple(sorted(options.items())))
+    except TypeError as error:
+        raise InvalidInput(f"expected options of the environment {name}: {error}") from error
 
 
 @cache
 def _cached(name: str, options: tuple[tuple[str, Any], ...]) -> Task:
     values = table(name)
-    try:
-        mdp = envs.make(name, **dict(options))
-    except TypeError as error:
-        raise InvalidInput(f"expected options of the environment {name}: {error}") from error
+    mdp = envs.make(name, **dict(options))
     algorithm, learner = values.pop("algorithm"), values.pop("learner")
     offered = values.pop("metrics")
     task = Task(

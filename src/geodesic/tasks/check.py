@@ -32,14 +32,17 @@ def check_task(task: Task) -> None:
     contexts = np.stack([task.source_particles.points[0], task.target_particles.points[0]])
     if task.in_jax:
         _functional(task, contexts[0])
-    env = task.make()
-    _spaces(env)
-    for context in contexts:
-        _episodes(env, context, _limit(task))
+    env = _ours(task.make, "making the environment")
+    try:
+        _spaces(env)
+        for context in contexts:
+            _episodes(env, context, _limit(task))
+    finally:
+        env.close()
 
 
 def _metric(task: Task, name: str) -> None:
-    metric = _ours(lambda: task.make_metric(name), f"metric {name!r} to be made")
+    metric = _ours(lambda: task.make_metric(name), f"making metric {name!r}")
     if isinstance(metric, Recipe):
         return
     if not isinstance(metric, Metric):
@@ -87,10 +90,11 @@ def _functional(task: Task, context: FloatArray) -> None:
         raise InvalidInput("expected terminal to be a truth value, got a number; compare, do not subtract")
 
 
-def _shapes(tree: Any) -> list[str]:
+def _shapes(tree: Any) -> str:
+    """A tree of arrays as a tree of their types and shapes."""
     import jax
 
-    return [f"{leaf.dtype}{leaf.shape}" for leaf in jax.tree.leaves(tree)]
+    return str(jax.tree.map(lambda leaf: f"{leaf.dtype}{leaf.shape}", tree)).replace("'", "")
 
 
 def _spaces(env: gym.Env[Any, Any]) -> None:
@@ -107,22 +111,24 @@ def _episodes(env: gym.Env[Any, Any], context: FloatArray, limit: int) -> None:
         raise InvalidInput("expected the same seed and context to give the same episode, got another")
 
 
-def _play(env: gym.Env[Any, Any], context: FloatArray, limit: int) -> list[float]:
+def _play(env: gym.Env[Any, Any], context: FloatArray, limit: int) -> list[tuple[bytes, float]]:
+    """Observations and rewards of a random episode."""
     env.action_space.seed(0)
     obs, info = _ours(lambda: env.reset(seed=0, options={"context": context}), "reset")
     if not np.array_equal(info["context"], context):
         raise InvalidInput(f"expected the context {context} in force after reset, got {info['context']}")
-    rewards: list[float] = []
+    seen: list[tuple[bytes, float]] = []
     for _ in range(limit):
         if not env.observation_space.contains(obs):
             raise InvalidInput(f"expected observations in {env.observation_space}, got {obs!r:.80}")
+        shown = np.asarray(gym.spaces.flatten(env.observation_space, obs)).tobytes()
         obs, reward, terminated, truncated, _ = _ours(lambda: env.step(env.action_space.sample()), "step")
         if not np.isfinite(float(reward)):
             raise InvalidInput(f"expected finite rewards, got {reward}")
-        rewards.append(float(reward))
+        seen.append((shown, float(reward)))
         if terminated or truncated:
-            return rewards
-    return rewards
+            return seen
+    return seen
 
 
 def _limit(task: Task) -> int:

@@ -264,8 +264,8 @@ def uniform_within(ranges: Range, space: ContextSpace, what: str) -> Callable[[n
         raise InvalidInput(f"expected {what} to be Particles on the support of a discrete context space, got ranges")
     try:
         pairs = [side if isinstance(side, Sequence) else (side, side) for side in sides]
-        low, high = (np.array([float(pair[k]) for pair in pairs]) for k in (0, 1))
-    except (TypeError, ValueError, IndexError) as error:
+        low, high = np.array([(float(a), float(b)) for a, b in pairs]).T
+    except (TypeError, ValueError) as error:
         raise InvalidInput(f"expected {what} as {{name: value or (low, high)}}, got {dict(ranges)!r:.80}") from error
     n = 1 if (low == high).all() else PARTICLES
     return lambda rng: Particles.uniform(low, high, n, rng)

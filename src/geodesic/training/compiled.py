@@ -27,7 +27,9 @@ class CompiledTrainer:
         self.measure = measure
         self._target = as_sampler(target, 0)
         self._state: Any = None  # RunState with a leading axis (runs,), on the device
-        self._samplers: Any = None
+        self._samplers: Any = None  # there too: a new stage replaces one run's part
+        self._targets: Any = None
+        self._programs: Any = None
         self._log: Any = None
 
     @property
@@ -46,18 +48,14 @@ class CompiledTrainer:
 
     def save(self) -> list[Arrays]:
         host = jax.device_get(self._state)
-        runs = len(self._samplers.stage)
-        return [checkpoint.flatten(PREFIX, jax.tree.map(lambda leaf, i=i: leaf[i], host)) for i in range(runs)]
+        runs = range(len(host.key))
+        return [checkpoint.flatten(PREFIX, jax.tree.map(lambda leaf, i=i: leaf[i], host)) for i in runs]
 
     def enter(self, run: int, distribution: Particles, stage: int) -> None:
-        # in a copy: JAX may still be reading the arrays that it was given
-        fresh = [whole.copy() for whole in self._samplers]
-        for whole, part in zip(fresh, as_sampler(distribution, stage)):
-            whole[run] = part
-        self._samplers = Sampler(*fresh)
+        self._samplers = _replaced(self._samplers, run, as_sampler(distribution, stage))
 
     def start_segment(self) -> None:
-        state, log = self.program.segment(self._state, self._samplers)
+        state, log = self._programs.segment.result()(self._state, self._samplers)
         self._state, self._log = state, (log, state.slots.length)
 
     def finish_segment(self, before: int) -> list[Report]:
@@ -78,8 +76,8 @@ class CompiledTrainer:
 
     def evaluate(self, seeds: Sequence[int], step: int) -> list[Evaluation]:
         keys = np.array([(_EVALUATION ^ seed, step) for seed in seeds], dtype=np.uint32)
-        targets = stack([self._target] * len(seeds))
-        returns, successes, discounted = jax.device_get(self.program.evaluate(self._state, targets, keys))
+        evaluate = self._programs.evaluate.result()
+        returns, successes, discounted = jax.device_get(evaluate(self._state, self._targets, keys))
         return [
             Evaluation(
                 returns[run],
@@ -108,12 +106,19 @@ class CompiledTrainer:
         return shapes
 
     def _enter_all(self, distributions: Sequence[Particles], stages: Sequence[int]) -> None:
-        self._samplers = stack([as_sampler(given, stage) for given, stage in zip(distributions, stages)])
+        self._programs = self.program.compiled(len(stages), self._target.points.shape[1])
+        self._samplers = jax.device_put(stack([as_sampler(*each) for each in zip(distributions, stages)]))
+        self._targets = jax.device_put(stack([self._target] * len(stages)))
 
     def _scores(self, returns: FloatArray, successes: Any, discounted: Any) -> FloatArray:
         """Episodes in the task's measure."""
         chosen = {"return": returns, "success": successes, "discounted": discounted}[self.measure]
         return np.asarray(chosen)
+
+
+@jax.jit
+def _replaced(samplers: Sampler, run: int, new: Sampler) -> Sampler:
+    return Sampler(*(whole.at[run].set(part) for whole, part in zip(samplers, new)))
 
 
 def columns_of(log: Log) -> list[tuple[NDArray[np.int64], Log]]:

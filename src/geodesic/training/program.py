@@ -6,6 +6,7 @@ methods and seeds trains at once, and neither a new stage nor another method com
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -62,6 +63,13 @@ class Log(NamedTuple):
     discounted: Any
 
 
+class Compiling(NamedTuple):
+    """Programs for a number of runs; `result()` waits for them."""
+
+    segment: Future[Any]
+    evaluate: Future[Any]
+
+
 class Program:
     """One environment and one learner, compiled: `init`, `segment` and `evaluate`, each with a leading axis (runs,).
 
@@ -86,11 +94,24 @@ class Program:
         self.init = jax.jit(jax.vmap(self._init))
         self.segment = jax.jit(jax.vmap(self._segment), donate_argnums=0)
         self.evaluate = jax.jit(jax.vmap(self._evaluate))
+        self._ahead: dict[int, Compiling] = {}
 
     @property
     def segment_steps(self) -> int:
         """Environment steps of a run in one segment."""
         return self.iterations * self.learner.rollout * self.learner.n_envs
+
+    def compiled(self, runs: int, dim: int) -> Compiling:
+        """`segment` and `evaluate` for so many runs, being compiled side by side while the caller goes on."""
+        if runs not in self._ahead:
+            keys = np.zeros((runs, 2), np.uint32)
+            samplers = stack([as_sampler(Particles(np.zeros((1, dim))), 0)] * runs)
+            state = jax.eval_shape(self.init, keys, samplers)
+            lowered = self.segment.lower(state, samplers), self.evaluate.lower(state, samplers, keys)
+            pool = ThreadPoolExecutor(2)
+            self._ahead[runs] = Compiling(*(pool.submit(each.compile) for each in lowered))
+            pool.shutdown(wait=False)
+        return self._ahead[runs]
 
     def _init(self, key: Key, sampler: Sampler) -> RunState:
         key, fresh, reset = jax.random.split(key, 3)
