@@ -262,7 +262,9 @@ def test_refusals(make, message):
 
 def test_a_context_space_will_do_in_place_of_bounds():
     space = gd.ContextSpace.discrete([[1.0], [3.0]], ("weight",))
-    env = gd.ContextWrapper(Recorder(gym.spaces.Box(-1.0, 1.0, (2,), np.float32), np.zeros(2, np.float32)), space, weigh)
+    env = gd.ContextWrapper(
+        Recorder(gym.spaces.Box(-1.0, 1.0, (2,), np.float32), np.zeros(2, np.float32)), space, weigh
+    )
     assert env.context_space is space
     assert {env.reset(seed=seed)[1]["context"][0] for seed in range(20)} == {1.0, 3.0}
 

@@ -140,6 +140,18 @@ def test_other_layouts_and_broken_ones():
         assert str(caught.value) == message
 
 
+def test_a_layout_may_be_a_file(tmp_path):
+    file = tmp_path / "small.txt"
+    file.write_text("\n#####\n#..G#\n#...#\n#####\n")
+    np.testing.assert_array_equal(Maze(str(file)).grid, Maze("#####\n#..G#\n#...#\n#####").grid)
+    with pytest.raises(InvalidInput) as caught:
+        Maze("nowhere.txt")
+    assert str(caught.value) == (
+        "expected a layout in text, or a file that holds one, got 'nowhere.txt': "
+        "[Errno 2] No such file or directory: 'nowhere.txt'"
+    )
+
+
 def test_its_functions_can_be_mapped(maze):
     contexts = np.asarray(maze.starts, np.float32)
     states = jax.vmap(maze.initial, (None, 0))(jax.random.PRNGKey(0), contexts)

@@ -111,7 +111,7 @@ def test_the_recipe_embeds_the_difference_of_returns() -> None:
     contexts = BOX.uniform(200, rng).points
     episodes = Episodes(contexts, contexts[:, 0], np.ones(200), np.zeros(200))
     metric = Embedding(BOX, worst_return=-2.0, contexts=100, epochs=100).fit(episodes, rng)
-    x, aside, ahead = (np.array([[0.0, low]]) + [[shift, 0.0]] for low, shift in ((0.2, 0), (0.8, 0), (0.2, 6.0)))
+    x, aside, ahead = (np.array([place]) for place in ([0.0, 0.2], [0.0, 0.8], [6.0, 0.2]))
     assert metric.pairwise(x, ahead)[0, 0] == pytest.approx(6.0, rel=0.25)
     assert metric.pairwise(x, aside)[0, 0] < 0.35 * metric.pairwise(x, ahead)[0, 0]
     np.testing.assert_allclose(metric.returns(ahead), 6.0, atol=0.3)

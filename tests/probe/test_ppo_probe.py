@@ -9,13 +9,12 @@ import pytest
 import geodesic as gd
 from geodesic.envs.cmdp import ContextualMDP
 from geodesic.learners.ppo import PPO
-from geodesic.training.compiled import Program, as_draw, stack
+from geodesic.training.program import Program, as_sampler, stack
 
 
 class Probe(ContextualMDP):
     """The state is the step count; the context is shown; how it ends and what it pays is the subclass's."""
 
-    name = "probe"
     max_steps = 10
     worst_return = 0.0
     context_space = gd.ContextSpace([-1.0], [1.0])
@@ -81,11 +80,11 @@ def train(mdp, segments, **options):
     learner = PPO(**{"rollout": 32, "n_envs": 4, "learning_rate": 3e-3, "gamma": 0.9, **options})
     program = Program(mdp, learner, iterations=10, eval_episodes=200, eval_policy="deterministic")
     contexts = gd.Particles(np.linspace(-1, 1, 41)[:, None])
-    draws = stack([as_draw(contexts, 0)])
-    state = program.init(np.array([[0, 1]], np.uint32), draws)
+    samplers = stack([as_sampler(contexts, 0)])
+    state = program.init(np.array([[0, 1]], np.uint32), samplers)
     for _ in range(segments):
-        state, _ = program.segment(state, draws)
-    returns, _ = program.evaluate(state, draws, np.array([[0, 2]], np.uint32))
+        state, _ = program.segment(state, samplers)
+    returns, *_ = program.evaluate(state, samplers, np.array([[0, 2]], np.uint32))
     params = jax.tree.map(lambda x: x[0], state.learner.params)
     return float(returns.mean()), lambda obs: float(learner._value(params, jnp.array(obs, jnp.float32)))
 

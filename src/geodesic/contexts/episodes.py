@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +63,7 @@ class Episodes:
         return f"Episodes({len(self)}{mean})"
 
     def __getitem__(self, which: Any) -> Episodes:
-        return Episodes(*(column[which] for column in self.columns()))
+        return self._of(column[which] for column in self.columns())
 
     @classmethod
     def empty(cls, dim: int) -> Episodes:
@@ -76,7 +77,15 @@ class Episodes:
         if not len(self) or not len(other):
             return other if len(other) else self
         pairs = zip(self.columns(), other.columns())
-        return Episodes(*(np.concatenate(pair) for pair in pairs))
+        return self._of(np.concatenate(pair) for pair in pairs)
+
+    @classmethod
+    def _of(cls, columns: Iterable[NDArray[Any]]) -> Episodes:
+        """Parts of episodes that were checked already: nothing is looked at again."""
+        made = object.__new__(cls)
+        for name, column in zip(COLUMNS, columns):
+            object.__setattr__(made, name, column)
+        return made
 
     def columns(self) -> tuple[NDArray[Any], ...]:
         """The arrays, in the order of COLUMNS."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -77,11 +75,10 @@ class Batch:
         started = saved = time.monotonic()
         if self.segment == 0:
             self._evaluate()
-        workers = ThreadPoolExecutor(min(len(self.lessons), os.cpu_count() or 1))
-        with workers as side_by_side, Stopping() as stop:
+        with Stopping() as stop:
             self._start_segment()
             while self.step < self.config.steps:
-                self._take(side_by_side)
+                self._take()
                 if self.segment % self.config.eval_every == 0 or self.step >= self.config.steps:
                     self._evaluate()
                 if stop.asked or time.monotonic() - saved > self.checkpoint_seconds:
@@ -103,14 +100,12 @@ class Batch:
         if self.step < self.config.steps:
             self.trainer.start_segment()
 
-    def _take(self, side_by_side: ThreadPoolExecutor) -> None:
+    def _take(self) -> None:
         """Wait for the segment; the curricula hear of it, and runs that enter a new stage go on there."""
         reports = self.trainer.finish_segment(self.step)
         self.segment += 1
-        each = side_by_side.map if len(self.lessons) > 1 else map
-        moved = each(lambda lesson, report: lesson.take(report, self.step), self.lessons, reports)
-        for index, (lesson, new) in enumerate(zip(self.lessons, moved)):
-            if new:
+        for index, (lesson, report) in enumerate(zip(self.lessons, reports)):
+            if lesson.take(report, self.step):
                 self.trainer.enter(index, lesson.state.distribution, lesson.state.stage)
 
     def _evaluate(self) -> None:
@@ -120,8 +115,7 @@ class Batch:
     def _show(self) -> None:
         """To the folders and to who is watching; the next segment is under way meanwhile."""
         for index, lesson in enumerate(self.lessons):
-            if lesson.folder is not None:
-                lesson.folder.flush()
+            lesson.write()
             state = lesson.state
             step, steps = min(self.step, lesson.config.steps), lesson.config.steps
             scores = lesson.train_score, lesson.target_score
@@ -138,6 +132,7 @@ def start(
     """New runs, with everything checked and their folders made before any work starts."""
     task = task_of(configs[0], task)
     trainer = trainer_of(configs, task)
+    trainer.prepare(len(configs))
     lessons = [Lesson(config, task, RunFolder(path, config)) for config, path in zip(configs, folders)]
     for lesson in lessons:
         lesson.begin()
@@ -153,6 +148,7 @@ def resume(
     """Runs taken up from their last checkpoints, which must be of one step."""
     task = task_of(configs[0], task)
     trainer = trainer_of(configs, task)
+    trainer.prepare(len(configs))
     lessons = [Lesson(config, task, RunFolder(path, config)) for config, path in zip(configs, folders)]
     kept = [lesson.restore() for lesson in lessons]
     segments = {int(meta["segment"]) for _, meta in kept}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 import tomllib
 from collections.abc import Callable
@@ -126,9 +127,14 @@ def _module_of_file(path: str) -> tuple[ModuleType, str]:
 def _built_in(name: str, options: dict[str, Any]) -> Task:
     """A built-in task with the paper's values, its environment made with these options."""
     try:
-        return _cached(name, tuple(sorted(options.items())))
+        return _cached(name, tuple(sorted((key, _whole(value)) for key, value in options.items())))
     except TypeError as error:
         raise InvalidInput(f"expected options of the environment {name}: {error}") from error
+
+
+def _whole(value: Any) -> Any:
+    """A file by its whole path, so that the reference holds from any folder; other values as they are."""
+    return str(Path(value).resolve()) if isinstance(value, str) and os.path.isfile(value) else value
 
 
 @cache

@@ -238,7 +238,7 @@ class Task:
             given = uniform_within(given, self.space, side)
         rng = np.random.default_rng(seed)
         try:
-            made = given if isinstance(given, Particles) else given(rng)
+            made = given(rng) if callable(given) else given
         except GeodesicError:
             raise
         except Exception as error:

@@ -26,15 +26,18 @@ class CompiledTrainer:
         self.program = program
         self.measure = measure
         self._target = as_sampler(target, 0)
+        self._programs: Any = None
         self._state: Any = None  # RunState with a leading axis (runs,), on the device
         self._samplers: Any = None  # there too: a new stage replaces one run's part
         self._targets: Any = None
-        self._programs: Any = None
         self._log: Any = None
 
     @property
     def segment_steps(self) -> int:
         return self.program.segment_steps
+
+    def prepare(self, runs: int) -> None:
+        self._programs = self.program.compiled(runs, self._target.points.shape[1])
 
     def begin(self, seeds: Sequence[int], distributions: Sequence[Particles]) -> None:
         self._enter_all(distributions, [0] * len(seeds))
@@ -106,7 +109,6 @@ class CompiledTrainer:
         return shapes
 
     def _enter_all(self, distributions: Sequence[Particles], stages: Sequence[int]) -> None:
-        self._programs = self.program.compiled(len(stages), self._target.points.shape[1])
         self._samplers = jax.device_put(stack([as_sampler(*each) for each in zip(distributions, stages)]))
         self._targets = jax.device_put(stack([self._target] * len(stages)))
 

@@ -20,7 +20,7 @@ from geodesic.envs.cmdp import ContextualMDP
 from geodesic.learners.base import Key, Learner, LearnerState, Transitions
 
 CAPACITY = 4096  # particles of a distribution in the program; larger ones are thinned
-SHORT = 8  # rollouts up to here are unrolled
+SHORT = 8  # rollouts up to here are unrolled on a CPU; on a GPU that costs more to compile than it saves
 
 
 class Sampler(NamedTuple):
@@ -107,9 +107,10 @@ class Program:
             keys = np.zeros((runs, 2), np.uint32)
             samplers = stack([as_sampler(Particles(np.zeros((1, dim))), 0)] * runs)
             state = jax.eval_shape(self.init, keys, samplers)
-            lowered = self.segment.lower(state, samplers), self.evaluate.lower(state, samplers, keys)
             pool = ThreadPoolExecutor(2)
-            self._ahead[runs] = Compiling(*(pool.submit(each.compile) for each in lowered))
+            segment = pool.submit(self.segment.lower(state, samplers).compile)
+            evaluate = pool.submit(self.evaluate.lower(state, samplers, keys).compile)
+            self._ahead[runs] = Compiling(segment, evaluate)
             pool.shutdown(wait=False)
         return self._ahead[runs]
 
@@ -132,7 +133,8 @@ class Program:
             action, stored = self.learner.act(state.learner, slots.obs, keys[0])
             return jax.vmap(partial(self._interact, sampler))(slots, self.legal(action), stored, keys[1])
 
-        slots, (seen, log) = jax.lax.scan(step, state.slots, keys, unroll=rollout <= SHORT)
+        unroll = rollout <= SHORT and jax.default_backend() == "cpu"
+        slots, (seen, log) = jax.lax.scan(step, state.slots, keys, unroll=unroll)
         return RunState(self.learner.learn(state.learner, seen, learn), slots, key), log
 
     def _interact(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +50,19 @@ class Lesson:
         self.train_score = math.nan
         self.target_score = math.nan
         self.curriculum_seconds = 0.0
+        self._unwritten: list[Callable[[], None]] = []
 
     def begin(self) -> None:
         """The first stage on record, in a folder of its own."""
         if self.folder is not None:
             self.folder.create()
-        self._record_stage(0)
+        self._record_stage(0, self.state)
 
     def take(self, report: Report, step: int) -> bool:
         """Episodes to the record and, in the order they began, to the curriculum; whether a new stage began."""
         if len(report.episodes):
             self.train_score = float(report.episodes.returns[-RECENT:].mean())
-        self._record_episodes(report)
+        self._unwritten.append(partial(self._record_episodes, report))
         ready, self.waiting = self.waiting.release(report.episodes, report.began, report.under_way)
         self.updates += 1
         began, stage = time.perf_counter(), self.state.stage
@@ -67,24 +70,35 @@ class Lesson:
         self.curriculum_seconds += time.perf_counter() - began
         if self.state.stage == stage:
             return False
-        self._record_stage(step)
+        self._unwritten.append(partial(self._record_stage, step, self.state))
         return True
 
     def evaluated(self, step: int, evaluation: Evaluation) -> None:
         """An evaluation on the target, to the record."""
         self.target_score = float(evaluation.scores.mean())
+        self._unwritten.append(partial(self._record_evaluation, step, evaluation, self.state, self.train_score))
+
+    def write(self) -> None:
+        """What was heard, to the folder. Apart from hearing it, so that a trainer can be at work meanwhile."""
+        for record in self._unwritten:
+            record()
+        self._unwritten.clear()
+        if self.folder is not None:
+            self.folder.flush()
+
+    def _record_evaluation(self, step: int, evaluation: Evaluation, state: State, train_score: float) -> None:
         if self.folder is None:
             return
         self.folder.evaluation(
-            step, self.state.stage, self.state.alpha, evaluation.returns, evaluation.successes, evaluation.scores
+            step, state.stage, state.alpha, evaluation.returns, evaluation.successes, evaluation.scores
         )
         scalars = {
             "target/return": float(evaluation.returns.mean()),
             "target/success": float(evaluation.successes.mean()),
-            "target/score": self.target_score,
-            "train/score": self.train_score,
-            "curriculum/alpha": self.state.alpha,
-            "curriculum/stage": float(self.state.stage),
+            "target/score": float(evaluation.scores.mean()),
+            "train/score": train_score,
+            "curriculum/alpha": state.alpha,
+            "curriculum/stage": float(state.stage),
         }
         self.folder.scalars(step, {name: value for name, value in scalars.items() if math.isfinite(value)})
 
@@ -92,6 +106,7 @@ class Lesson:
         """A checkpoint: with the agent's arrays, everything that decides the rest of the run."""
         if self.folder is None:
             return
+        self.write()
         own = self.curriculum.save(self.state).items()
         arrays = {**agent, **{CURRICULUM + name: value for name, value in own}, **self.waiting.save()}
         seen = {"updates": self.updates, "train_score": self.train_score, "target_score": self.target_score}
@@ -117,6 +132,7 @@ class Lesson:
         """The end: a folder with a summary holds a finished run."""
         if self.folder is None:
             return
+        self.write()
         self.folder.close()
         self.folder.summary(
             {
@@ -140,10 +156,10 @@ class Lesson:
         rest = (own.successes, own.returns, *own.contexts.T)
         self.folder.episodes(report.ended, own.stages, report.returns, own.lengths, rest)
 
-    def _record_stage(self, step: int) -> None:
+    def _record_stage(self, step: int, state: State) -> None:
         if self.folder is None:
             return
-        state, target = self.state, self.task.target_particles
+        target = self.task.target_particles
         snapshot = self.curriculum.snapshot(state)
         new = StageDistribution(state.stage, step, state.alpha, state.distribution, snapshot)
         distance = float(np.linalg.norm(state.distribution.mean() - target.mean()))
@@ -256,6 +272,7 @@ class Teacher:
         values = as_vector(np.atleast_1d(np.asarray(returns, np.float64)), "returns")
         flags = np.full(len(values), np.nan) if successes is None else _column(successes, "successes", len(values))
         self._lesson.evaluated(self.step, Evaluation(values, flags, self._scores(values, flags, discounted)))
+        self._lesson.write()
 
     def save(self, agent: Arrays | None = None) -> None:
         """A checkpoint, with arrays of one's own that `restored` gives back."""
@@ -273,9 +290,7 @@ class Teacher:
         self._lesson.save(agent, step=self.step, samples=self._samples, began=self._outstanding.count)
 
     def _autosave(self) -> None:
-        folder = self._lesson.folder
-        if folder is not None:
-            folder.flush()
+        self._lesson.write()
         if self._saved is not None and time.monotonic() - self._saved > AUTOSAVE:
             self._save({})
             self._saved = time.monotonic()

@@ -46,6 +46,9 @@ class Trainer(Protocol):
     def segment_steps(self) -> int:
         """Environment steps of a run in one segment."""
 
+    def prepare(self, runs: int) -> None:
+        """What takes long before so many runs can begin, such as compiling, may start now. Called first."""
+
     def begin(self, seeds: Sequence[int], distributions: Sequence[Particles]) -> None:
         """Fresh agents, on the first stages."""
 
