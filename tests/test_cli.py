@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from geodesic.experiments.config import LEARNERS, METRICS
 
 from geodesic import curricula, envs
 from geodesic.cli import main
-from geodesic.experiments.config import LEARNERS, METRICS
 
 
 def test_list_names_everything(capsys):

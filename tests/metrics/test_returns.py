@@ -10,7 +10,7 @@ import pytest
 from geodesic.contexts import ContextSpace, Episodes
 from geodesic.envs.u_maze import UMaze, nearest_free, path_length
 from geodesic.errors import InvalidInput
-from geodesic.metrics.returns import BUFFER, LiftedGraph, ReturnDifference, ReturnLift, ReturnModel, lattice
+from geodesic.metrics.returns import MEMORY, LiftedGraph, ReturnDifference, ReturnLift, ReturnModel, lattice
 from geodesic.transport.geodesic import Geodesic, wasserstein
 
 SPACE = ContextSpace([0.0, 0.0], [10.0, 1.0])
@@ -60,12 +60,16 @@ def test_contradicting_returns_of_one_context_are_averaged() -> None:
     assert model(np.array([[5.0, 0.5]]))[0] == pytest.approx(0.5, abs=0.05)
 
 
-def test_only_the_latest_pairs_count() -> None:
+def test_only_the_latest_episodes_count() -> None:
     rng = np.random.default_rng(0)
-    seen = rng.uniform([0, 0], [10, 1], (BUFFER, 2))
-    long = ReturnModel(np.tile(seen, (3, 1)), np.r_[rng.uniform(-1, 1, 2 * BUFFER), seen[:, 0] / 10], SPACE, -1.0)
-    short = ReturnModel(seen, seen[:, 0] / 10, SPACE, -1.0)
-    np.testing.assert_array_equal(long(seen), short(seen))
+    seen = rng.uniform([0, 0], [10, 1], (50, 2))
+    contexts, returns = np.tile(seen, (3, 1)), np.r_[rng.uniform(-1, 1, 100), seen[:, 0] / 10]
+    long = Episodes(contexts, returns, np.ones(150), np.zeros(150))
+    recipe = ReturnLift(SPACE, -1.0, 0.5, memory=50)
+    assert ReturnLift(SPACE, -1.0, 0.5).memory == MEMORY
+    fitted = recipe.fit(long, rng).returns(seen)
+    np.testing.assert_array_equal(fitted, recipe.fit(long[-50:], rng).returns(seen))
+    assert not np.array_equal(fitted, ReturnLift(SPACE, -1.0, 0.5, memory=150).fit(long, rng).returns(seen))
 
 
 def test_a_fit_is_repeatable() -> None:

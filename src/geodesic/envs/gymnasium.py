@@ -214,6 +214,8 @@ class ContextWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructo
 def _extended(space: gym.Space[Any], contexts: ContextSpace) -> gym.Space[Any]:
     """The observation space with the context in it."""
     if isinstance(space, gym.spaces.Dict):
+        if "context" in space.spaces:
+            raise InvalidInput("expected a Dict observation without an entry 'context'; try observe=False")
         box = gym.spaces.Box(-1.0, 1.0, (contexts.dim,), np.float32)
         return gym.spaces.Dict({**space.spaces, "context": box})
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and np.issubdtype(space.dtype, np.floating):

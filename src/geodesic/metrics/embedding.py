@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from geodesic.contexts import ContextSpace, Episodes, FloatArray, as_count, as_points
 from geodesic.errors import InvalidInput
-from geodesic.metrics.returns import BUFFER, ReturnDifference, ReturnModel, Returns
+from geodesic.metrics.returns import MEMORY, ReturnDifference, ReturnModel, Returns
 from geodesic.runtime import prepare
 
 prepare()
@@ -66,7 +66,7 @@ class Embedding:
     latent: int = 2
     beta: float = 10.0
     squared: bool = False
-    memory: int = BUFFER
+    memory: int = MEMORY
 
     def __post_init__(self) -> None:
         for name in ("contexts", "epochs", "latent", "memory"):
@@ -75,7 +75,8 @@ class Embedding:
             raise InvalidInput(f"expected beta > 0, got {self.beta!r}")
 
     def fit(self, episodes: Episodes, rng: np.random.Generator, anchors: ArrayLike | None = None) -> Latent:
-        returns = ReturnModel(episodes.contexts, episodes.returns, self.space, self.worst_return)
+        latest = episodes[-self.memory :]
+        returns = ReturnModel(latest.contexts, latest.returns, self.space, self.worst_return)
         contexts = self.space.uniform(self.contexts, rng).points
         distances = ReturnDifference(returns).pairwise(contexts, contexts)
         options = (self.epochs, self.latent, self.beta, self.squared)

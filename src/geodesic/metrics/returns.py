@@ -17,14 +17,14 @@ from geodesic.metrics.graph import Graph
 
 Returns = Callable[[FloatArray], FloatArray]  # contexts (n, d) -> expected returns (n,)
 
-BUFFER = 200  # pairs that a fit looks at, the latest ones
+MEMORY = 200  # episodes that a fit looks at, the latest ones
 ITERATIONS = 15  # of the hyperparameters' optimiser: a bound on the time of a fit
 ENOUGH = 10  # pairs, below which hyperparameters stay at their first guess
 LATTICE = 900  # nodes that cover the context space
 
 
 class ReturnModel:
-    """J(c), the return to expect in a context: Gaussian-process regression on the latest (context, return) pairs.
+    """J(c), the return to expect in a context: Gaussian-process regression on (context, return) pairs.
 
         J(c) = worst + GP(0, s^2 Matern_3/2(|c - c'|)) + noise
 
@@ -35,8 +35,8 @@ class ReturnModel:
 
     def __init__(self, contexts: ArrayLike, returns: ArrayLike, space: ContextSpace, worst_return: float) -> None:
         self.space, self.worst = space, float(worst_return)
-        points = np.asarray(contexts, dtype=np.float64).reshape(-1, space.dim)[-BUFFER:]
-        gains = np.asarray(returns, dtype=np.float64)[-BUFFER:] - self.worst
+        points = np.asarray(contexts, dtype=np.float64).reshape(-1, space.dim)
+        gains = np.asarray(returns, dtype=np.float64) - self.worst
         if len(points):
             points, gains = as_points(points, "contexts"), as_vector(gains, "returns", len(points))
         self.unit = float(np.abs(gains).max(initial=0.0))
@@ -98,7 +98,7 @@ class ReturnLift:
     threshold: float
     lift: float = 5.0
     neighbours: int = 16
-    memory: int = BUFFER
+    memory: int = MEMORY
 
     def __post_init__(self) -> None:
         if not self.threshold > self.worst_return:
@@ -109,7 +109,8 @@ class ReturnLift:
         as_count(self.memory, "memory")
 
     def fit(self, episodes: Episodes, rng: np.random.Generator, anchors: ArrayLike | None = None) -> LiftedGraph:
-        returns = ReturnModel(episodes.contexts, episodes.returns, self.space, self.worst_return)
+        latest = episodes[-self.memory :]
+        returns = ReturnModel(latest.contexts, latest.returns, self.space, self.worst_return)
         ends = np.zeros((0, self.space.dim)) if anchors is None else as_points(anchors, "anchors", self.space.dim)
         beta = self.lift / (self.threshold - self.worst_return)
         return LiftedGraph(returns, self.space, ends, beta, self.neighbours)

@@ -34,7 +34,7 @@ COLOURS = {
     "uniform": "#0072B2",
     "target-only": "#808080",
     # gradient under a distance that it learned
-    "embedding": "#CC79A7",
+    "embedding": "#8E6BBF",
     "return-lift": "#882255",
 }
 OTHER = "#999933"

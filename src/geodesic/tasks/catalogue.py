@@ -68,7 +68,8 @@ def _from_object(place: str, attribute: str) -> Task:
             hint = f"; it has {', '.join(tasks)}" if tasks else ""
             raise InvalidInput(f"expected {place} to have a task {attribute!r}, found none{hint}")
         found = getattr(found, part)
-    return _made(found, f"{reference}:{attribute}", Path(place).stem if place.endswith(".py") else place.split(".")[-1])
+    where = Path(place).stem if place.endswith(".py") else place.split(".")[-1]
+    return _made(found, f"{reference}:{attribute}", where if attribute == "task" else attribute)
 
 
 def _from_package(name: str) -> Task:

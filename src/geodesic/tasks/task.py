@@ -90,6 +90,8 @@ class Task:
     reference: str | None = None  # how another process finds it: a name, module:object or file.py:object
 
     def __post_init__(self) -> None:
+        if self.in_jax and isinstance(self.env, type):
+            raise InvalidInput(f"expected env to be an environment, got its class; try env={self.env.__name__}()")
         if not (self.in_jax or callable(self.env) or isinstance(self.env, str)):
             raise InvalidInput(
                 f"expected env to be a ContextualMDP, a function that makes a Gymnasium environment or the id of one, "
@@ -263,8 +265,8 @@ def uniform_within(ranges: Range, space: ContextSpace, what: str) -> Callable[[n
     if space.support is not None:
         raise InvalidInput(f"expected {what} to be Particles on the support of a discrete context space, got ranges")
     try:
-        pairs = [side if isinstance(side, Sequence) else (side, side) for side in sides]
-        low, high = np.array([(float(a), float(b)) for a, b in pairs]).T
+        pairs = [side if isinstance(side, (tuple, list)) else (side, side) for side in sides]
+        low, high = np.array([(as_number(a, what), as_number(b, what)) for a, b in pairs]).T
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"expected {what} as {{name: value or (low, high)}}, got {dict(ranges)!r:.80}") from error
     n = 1 if (low == high).all() else PARTICLES

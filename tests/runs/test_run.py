@@ -12,11 +12,11 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-
-from geodesic.errors import CheckpointError, InvalidInput, UnknownName
 from geodesic.experiments import run
 from geodesic.experiments.config import configure, curriculum_of, parse_method, table
 from geodesic.experiments.results import load_run
+
+from geodesic.errors import CheckpointError, InvalidInput, UnknownName
 from geodesic.training import checkpoint as checkpoints
 
 LASTING = ("evaluations.csv", "stages.csv", "episodes.csv", "curriculum.npz")

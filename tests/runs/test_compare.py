@@ -6,12 +6,12 @@ import sys
 import time
 
 import pytest
-
-from geodesic.cli import main
-from geodesic.errors import InvalidInput
 from geodesic.experiments import compare as module
 from geodesic.experiments.compare import Task, compare, do_task, plan_comparison, run_folder
 from geodesic.experiments.results import load_comparison
+
+from geodesic.cli import main
+from geodesic.errors import InvalidInput
 from geodesic.report.text import record, sparklines
 
 STEPS = 1000

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from geodesic.errors import CheckpointError, RunFailed
-from geodesic.training import checkpoint
+from geodesic.records import checkpoint
 
 ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b/c": np.array(3), "k": np.array([1, 2], np.uint32)}
 
@@ -71,3 +71,8 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
 def test_a_missing_checkpoint_is_named(tmp_path):
     with pytest.raises(CheckpointError, match="expected a checkpoint at .*, found none"):
         checkpoint.load(tmp_path / "nothing.npz")
+
+
+def test_a_leaf_that_is_missing_is_named():
+    with pytest.raises(CheckpointError, match=r"expected t\['w'\] as float32\(2,\), got nothing"):
+        checkpoint.unflatten("t", {"w": np.zeros(2, np.float32)}, {})

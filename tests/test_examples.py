@@ -1,0 +1,86 @@
+"""The examples do what they say, on a small budget."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import geodesic as gd
+from geodesic.cli import main
+from geodesic.records import load_comparison, load_run
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+CAR = f"{EXAMPLES / 'mountain_car.py'}:task"
+QUICK = "gradient:step=0.5:window=3:max_stage_steps=6000"
+
+
+def test_mountain_car_keeps_the_contract():
+    task = gd.tasks.load(CAR)
+    gd.check_task(task)
+    assert (task.name, task.reference) == ("mountain_car", CAR)
+
+
+def test_mountain_car_is_short():
+    """At most 25 lines besides its dynamics: the spaces, the task, training it."""
+    code = (EXAMPLES / "mountain_car.py").read_text().split('"""')[2]
+    dynamics = code[code.index("    def initial") : code.index("task = gd.Task")]
+    rest = [line for line in code.replace(dynamics, "").splitlines() if line.strip()]
+    assert len(rest) <= 27  # two of them are the guard and the class statement, which every script has
+
+
+def test_mountain_car_trains_on_four_seeds(tmp_path):
+    result = gd.train(gd.tasks.load(CAR), QUICK, steps=20_000, seeds=4, out=tmp_path)
+    assert [run.seed for run in result.runs] == [0, 1, 2, 3]
+    assert all(run.finished and len(run.stages.stages) > 1 for run in result.runs)
+    assert "gradient" in result.table()
+    assert all(path.exists() for path in result.figures())
+    env = result.task.make()
+    obs, _ = env.reset(seed=0)
+    for stochastic in (False, True):
+        assert env.action_space.contains(result.policy(seed=3, stochastic=stochastic)(obs).item())
+
+
+@pytest.mark.parametrize("how", ["file", "module"])
+def test_mountain_car_is_compared_in_workers(tmp_path, monkeypatch, capsys, how):
+    monkeypatch.chdir(EXAMPLES.parent)
+    reference = CAR if how == "file" else "examples.mountain_car:task"
+    methods = ["--methods", f"{QUICK},target-only", "--seeds", "1", "--steps", "10000"]
+    assert main(["compare", reference, *methods, "--out", str(tmp_path), "--workers", "2", "--quiet"]) == 0
+    shown = capsys.readouterr().out
+    assert "mountain_car, 10000 steps, solved above -140" in shown
+    assert {run.label for run in load_comparison(tmp_path)} == {QUICK, "target-only"}
+    assert (tmp_path / "figures" / "contexts.png").exists()
+
+
+@pytest.mark.slow
+def test_mountain_car_learns_to_swing(tmp_path):
+    result = gd.train(gd.tasks.load(CAR), "gradient:step=0.1", seeds=2, out=tmp_path)
+    finals = [run.evaluations.scores[-5:].mean() for run in result.runs]
+    assert min(finals) > -140
+
+
+def test_an_own_loop_survives_a_kill_and_goes_on_at_the_same_stage(tmp_path):
+    command = [sys.executable, EXAMPLES / "own_loop.py"]
+    subprocess.run([*command, tmp_path / "whole"], check=True, stdout=subprocess.DEVNULL)
+    broken = tmp_path / "broken"
+    for stage in (1, 3):
+        process = subprocess.Popen([*command, broken], stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            if (broken / "stages.csv").exists() and (broken / "stages.csv").read_bytes().count(b"\n") > stage + 1:
+                os.kill(process.pid, signal.SIGKILL)
+            time.sleep(0.005)
+        assert process.wait() == -signal.SIGKILL
+        assert load_run(broken).stages.stages[-1] >= stage
+    subprocess.run([*command, broken], check=True, stdout=subprocess.DEVNULL)
+    for name in ("episodes.csv", "stages.csv", "evaluations.csv", "curriculum.npz"):
+        assert (broken / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    run = load_run(broken)
+    assert run.finished
+    assert (np.diff(run.episodes.steps) > 0).all()
+    assert run.stages.alphas[-1] == 1.0
