@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from geodesic.contexts import FloatArray, IntArray
 from geodesic.errors import InvalidInput
 
-TOLERANCE = 1e-5  # of a context's own size: it may have been through float32
+TOLERANCE = 1e-6  # of a context's own size: it may have been through float32
 PATIENCE = 1000  # reports that may overtake an episode before it no longer holds them up
 MOST = 100_000  # contexts that are remembered
 
@@ -56,15 +56,15 @@ class Outstanding:
         dim = self.contexts.shape[1]
         if contexts.ndim != 2 or contexts.shape[1] != dim:
             raise InvalidInput(f"expected contexts of shape (n, {dim}), got shape {contexts.shape}")
-        room = TOLERANCE * (1.0 + np.abs(self.contexts))
-        free = np.ones(len(self.order), dtype=np.bool_)
+        unit = 1.0 + np.abs(self.contexts)
+        taken = np.zeros(len(self.order))
         rows = np.zeros(len(contexts), np.intp)
         for k, context in enumerate(contexts):
-            near = np.flatnonzero(free & (np.abs(self.contexts - context) <= room).all(axis=1))
-            if not len(near):
+            gaps = (np.abs(self.contexts - context) / unit).max(axis=1) + taken
+            if not len(gaps) or not gaps.min() <= TOLERANCE:
                 raise InvalidInput(
                     f"expected contexts that sample() gave and that were not reported yet, got {context}"
                 )
-            rows[k] = near[0]
-            free[near[0]] = False
+            rows[k] = gaps.argmin()
+            taken[rows[k]] = np.inf
         return rows
