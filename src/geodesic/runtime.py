@@ -39,9 +39,14 @@ def one_thread_per_process() -> None:
 
 
 def keep_programs(folder: Path | None = None) -> None:
-    """Keep compiled programs on disk, so that the next run of the same shape starts at once."""
+    """Keep compiled programs on disk, so that the next run of the same shape starts at once.
+
+    JAX_COMPILATION_CACHE_DIR, where it is set, says where.
+    """
     import jax
 
+    if folder is None and os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        return
     default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "geodesic" / "programs"
     settings: dict[str, str | float] = {
         "jax_compilation_cache_dir": str(folder or default),

@@ -6,13 +6,15 @@ import sys
 import time
 
 import pytest
-from geodesic.experiments import compare as module
-from geodesic.experiments.compare import Task, compare, do_task, plan_comparison, run_folder
-from geodesic.experiments.results import load_comparison
+from lasting import contents
 
 from geodesic.cli import main
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, RunFailed
+from geodesic.records import load_comparison
 from geodesic.report.text import record, sparklines
+from geodesic.runs.compare import compare, plan_comparison, run_folder
+from geodesic.runs.executors import Job, LocalProcesses, Update, local
+from geodesic.runs.executors.base import do, groups, why
 
 STEPS = 1000
 METHODS = ["gradient:step=0.5", "target-only"]
@@ -25,7 +27,8 @@ def plan(out, methods=METHODS, seeds=(0, 1)):
 def test_a_comparison_does_every_run_once_and_keeps_what_is_done(tmp_path):
     configs = plan(tmp_path)
     heard = []
-    outcome = compare(configs, tmp_path, workers=2, listen=lambda task, update: heard.append((task.name, update)))
+    pool = LocalProcesses(2)
+    outcome = compare(configs, tmp_path, None, pool, listen=lambda job, update: heard.append((job.name, update)))
     assert (outcome.done, outcome.failed) == (4, {})
     runs = load_comparison(tmp_path)
     assert sorted((run.label, run.seed) for run in runs) == [
@@ -33,27 +36,81 @@ def test_a_comparison_does_every_run_once_and_keeps_what_is_done(tmp_path):
     ]  # fmt: skip
     assert all(run.finished for run in runs)
     assert {name for name, update in heard if update.ended} == {f"{c.label} seed {c.seed}" for c in configs}
+    assert {update.steps for _, update in heard if update.ended} == {STEPS}
     assert len(sparklines(runs)) == 3
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.csv")}
     more = plan(tmp_path, seeds=(0, 1, 2))
     broken = run_folder(tmp_path, more[0])
     (broken / "summary.json").unlink()  # as if it had been cut off after its last checkpoint
-    assert compare(more, tmp_path, workers=1, at_once=4).done == 6
+    assert compare(more, tmp_path, None, LocalProcesses(1), at_once=4).done == 6
     after = {path: path.stat().st_mtime_ns for path in before}
     assert {path for path in before if after[path] != before[path]} <= set(broken.glob("*.csv"))
     assert len(load_comparison(tmp_path)) == 6
+    assert compare(more, tmp_path, None, Nobody()).done == 6  # nothing is left to do
+
+
+class Nobody:
+    """An executor that must not be asked."""
+
+    def run(self, jobs, listen):
+        raise AssertionError("asked to do what is done")
+
+
+def test_another_executor_does_the_jobs(tmp_path):
+    """The contract is one method: here the jobs are done one after another, in this process."""
+
+    class Here:
+        def run(self, jobs, listen):
+            for index, job in enumerate(jobs):
+                do(job, lambda steps, note: None)
+                listen(job, Update(index, job.steps, ended=True))
+            return {}
+
+    configs = plan(tmp_path, ["target-only", "uniform"], (0, 1))
+    outcome = compare(configs, tmp_path, None, Here(), at_once=3)
+    assert (outcome.done, outcome.failed) == (4, {})
+    assert all(run.finished for run in load_comparison(tmp_path))
 
 
 def test_a_run_is_the_same_alone_and_in_a_worker(tmp_path):
     configs = plan(tmp_path / "pool", METHODS[:1], (3,))
-    compare(configs, tmp_path / "pool", workers=1)
-    do_task(Task(tuple(configs), (tmp_path / "alone",)), lambda steps, note: None)
-    pooled = run_folder(tmp_path / "pool", configs[0])
-    for name in ("episodes.csv", "evaluations.csv", "stages.csv", "curriculum.npz"):
-        assert (pooled / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+    compare(configs, tmp_path / "pool", None, LocalProcesses(1))
+    do(Job(tuple(configs), (tmp_path / "alone",)), lambda steps, note: None)
+    assert contents(run_folder(tmp_path / "pool", configs[0])) == contents(tmp_path / "alone")
 
 
-class Stand_in:
+def test_a_job_goes_on_where_each_of_its_runs_stopped(tmp_path):
+    """One finished, one broken off, one not begun: the first is left alone, the others end as if alone."""
+    configs = plan(tmp_path, ["target-only"], (0, 1, 2))
+    folders = tuple(run_folder(tmp_path, config) for config in configs)
+    quiet = lambda steps, note: None  # noqa: E731
+    do(Job(tuple(configs[:2]), folders[:2]), quiet)
+    (folders[1] / "summary.json").unlink()
+    stamps = [path.stat().st_mtime_ns for path in folders[0].glob("*.csv")]
+    job = Job(tuple(configs), folders)
+    assert groups(job) == [([2], False), ([1], True)]
+    do(job, quiet)
+    assert groups(job) == []
+    assert [path.stat().st_mtime_ns for path in folders[0].glob("*.csv")] == stamps
+    for seed, folder in enumerate(folders):
+        do(Job((configs[seed],), (tmp_path / f"alone-{seed}",)), quiet)
+        assert contents(folder) == contents(tmp_path / f"alone-{seed}")
+
+
+def test_what_is_said_of_a_job_adds_up(tmp_path):
+    configs = plan(tmp_path, ["target-only"], (0, 1))
+    job = Job(tuple(configs), tuple(run_folder(tmp_path, config) for config in configs))
+    assert (job.name, job.steps) == ("2 runs at once", 2 * STEPS)
+    assert Job(job.configs[:1], job.folders[:1]).name == "target-only seed 0"
+    heard = []
+    do(job, lambda steps, note: heard.append((steps, note)))
+    steps = [count for count, _ in heard]
+    assert steps == sorted(steps)
+    assert all(0 < count <= job.steps for count in steps)
+    assert heard[0][1].startswith("stage 0 α 1.00 target -")
+
+
+class StandIn:
     """A process that is dead or silent, as told."""
 
     def __init__(self, alive):
@@ -71,27 +128,35 @@ class Stand_in:
 
 
 @pytest.mark.parametrize("alive", [False, True])
-def test_the_task_of_a_dead_or_silent_worker_is_tried_again_and_then_given_up(tmp_path, monkeypatch, alive):
-    monkeypatch.setattr(module, "STALL_SECONDS", -1.0 if alive else 1e9)
+def test_the_job_of_a_dead_or_silent_worker_is_tried_again_and_then_given_up(tmp_path, monkeypatch, alive):
+    monkeypatch.setattr(local, "STALL_SECONDS", -1.0 if alive else 1e9)
+    given = []
 
-    class Worker(module.Worker):
+    class Worker(local.Worker):
         def __init__(self, context, updates):
-            self.process, self.task, self.heard = Stand_in(alive), None, 0.0
+            self.process, self.job, self.heard = StandIn(alive), None, 0.0
 
-        def give(self, index, task):
-            self.task = index
+        def give(self, index, job):
+            self.job = index
+            given.append(index)
 
-    monkeypatch.setattr(module, "Worker", Worker)
+    monkeypatch.setattr(local, "Worker", Worker)
     configs = plan(tmp_path, METHODS[:1], (0,))
-    outcome = compare(configs, tmp_path, workers=1)
-    why = "fell silent" if alive else "died with exit code -9"
-    assert outcome.failed == {"gradient:step=0.5 seed 0": f"its worker {why}, 3 times"}
+    outcome = compare(configs, tmp_path, None, LocalProcesses(1))
+    reason = "fell silent" if alive else "died with exit code -9"
+    assert outcome.failed == {"gradient:step=0.5 seed 0": f"its worker {reason}, 3 times"}
     assert outcome.done == 0
+    assert given == [0, 0, 0]
+
+
+def test_errors_are_one_line():
+    assert why(RunFailed("no\n  room")) == "RunFailed: no room"
+    assert why(KeyboardInterrupt()) == "KeyboardInterrupt"
 
 
 def test_a_damaged_run_fails_alone_and_the_command_says_so(tmp_path, capsys):
     configs = plan(tmp_path, ["target-only"], (0, 1))
-    compare(configs, tmp_path, workers=1)
+    compare(configs, tmp_path, None, LocalProcesses(1))
     damaged = run_folder(tmp_path, configs[0])
     (damaged / "summary.json").unlink()
     (damaged / "checkpoint" / "latest.npz").write_bytes(b"no checkpoint")
@@ -106,15 +171,45 @@ def test_a_damaged_run_fails_alone_and_the_command_says_so(tmp_path, capsys):
 
 def test_another_comparison_is_not_mixed_in(tmp_path):
     plan(tmp_path)
-    with pytest.raises(InvalidInput, match="holds another comparison"):
+    with pytest.raises(InvalidInput, match=r"holds another comparison \(steps differ\)"):
         plan_comparison("maze", METHODS, [0], STEPS + 1, tmp_path)
+    with pytest.raises(InvalidInput, match=r"holds another comparison \(threshold, solved differ\)"):
+        plan_comparison("maze", METHODS, [0], STEPS, tmp_path, threshold=-20.0)
+    with pytest.raises(InvalidInput, match=r"holds another comparison \(learner_options differ\)"):
+        plan_comparison("maze", METHODS, [0], STEPS, tmp_path, learner="ppo:learning_rate=1e-3")
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.txt").write_text("precious")
     with pytest.raises(InvalidInput, match="expected a new or empty folder or an earlier comparison"):
         plan(other)
     assert (other / "thesis.txt").read_text() == "precious"
-    assert json.loads((tmp_path / "comparison.json").read_text())["env"] == "maze"
+    assert json.loads((tmp_path / "comparison.json").read_text())["task"] == "maze"
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_damaged_note_on_the_comparison_is_refused(tmp_path, text):
+    plan(tmp_path)
+    (tmp_path / "comparison.json").write_text(text)
+    with pytest.raises(Exception, match=r"damaged file .*comparison.json"):
+        plan(tmp_path)
+
+
+def test_every_method_is_checked_before_any_work(tmp_path):
+    for methods, message in (
+        (["gradient", "magic"], "expected method to be one of"),
+        (["gradient", "uniform:metric=l2"], "expected a method that uses a metric"),
+        (["gradient:step=7"], "expected step in"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            plan(tmp_path / "never", methods)
+    assert not (tmp_path / "never").exists()
+
+
+def test_without_methods_the_tasks_own_are_compared(tmp_path):
+    configs = plan_comparison("maze", [], [0], STEPS, tmp_path)
+    assert [config.label for config in configs] == [
+        "gradient:step=0.2", "gradient", "gradient:step=0.05", "uniform", "linear", "target-only",
+    ]  # fmt: skip
 
 
 def test_a_table_is_recorded_in_its_place(tmp_path):

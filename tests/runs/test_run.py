@@ -1,4 +1,4 @@
-"""A run as its users meet it: its folder, its resumption after a kill, and its refusals."""
+"""A run as its users meet it: its folder, its resumption after a kill, its extension, and its refusals."""
 
 import json
 import os
@@ -7,19 +7,19 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from geodesic.experiments import run
-from geodesic.experiments.config import configure, curriculum_of, parse_method, table
-from geodesic.experiments.results import load_run
+from lasting import Cut, contents
 
-from geodesic.errors import CheckpointError, InvalidInput, UnknownName
-from geodesic.training import checkpoint as checkpoints
+from geodesic.errors import CheckpointError, InvalidInput
+from geodesic.records import checkpoint as checkpoints
+from geodesic.records import load_run, read_config
+from geodesic.runs import run
+from geodesic.runs.config import configure
+from geodesic.tasks import load
 
-LASTING = ("evaluations.csv", "stages.csv", "episodes.csv", "curriculum.npz")
 GEODESIC = [sys.executable, "-m", "geodesic.cli"]
 
 
@@ -28,24 +28,29 @@ def quick(method="gradient", steps=3000, seed=0):
     return configure("maze", f"{method}:window=5" if method == "gradient" else method, seed, steps, threshold=-60.0)
 
 
-def contents(folder):
-    return {name: (Path(folder) / name).read_bytes() for name in LASTING}
-
-
 def test_a_run_leaves_everything_in_its_folder(tmp_path):
     config = quick()
     run.start([config], [tmp_path / "a"]).train()
     result = load_run(tmp_path / "a")
     assert result.evaluations.steps.tolist() == [0, 1000, 2000, 3000]
     assert result.stages.events[0] == "start"
+    assert set(result.stages.events[1:]) == {"mastered"}
+    assert set(result.stages.kinds) == {"train"}
     assert len(result.curriculum) == len(result.stages.stages) > 1
-    assert result.curriculum[0].particles == curriculum_of(config, run.program_of([config]).mdp).source
+    assert result.curriculum[0].particles == load("maze").source_particles
     assert (np.diff(result.episodes.steps) > 0).all()
     assert result.episodes.lengths.sum() <= 3000
+    np.testing.assert_array_equal(result.episodes.scores, result.episodes.returns)
+    np.testing.assert_array_equal(result.evaluations.scores, result.evaluations.returns)
     stored = json.loads((tmp_path / "a" / "config.json").read_text())
     assert stored["learner_options"]["learning_rate"] == 1e-4
     assert stored["versions"]["jax"]
+    assert read_config(tmp_path / "a") == config
     assert list((tmp_path / "a").glob("events.out.tfevents*"))
+    summary = json.loads((tmp_path / "a" / "summary.json").read_text())
+    assert (summary["steps"], summary["runs_at_once"]) == (3000, 1)
+    assert summary["stage"] == result.stages.stages[-1]
+    assert summary["target_score"] == pytest.approx(result.evaluations.scores[-1])
 
 
 def test_the_tensorboard_scalars_are_the_evaluations(tmp_path):
@@ -70,30 +75,43 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
 def test_runs_of_several_methods_train_at_once(tmp_path):
     configs = [quick(), quick("target-only"), quick("uniform")]
     folders = [tmp_path / str(i) for i in range(3)]
-    run.start(configs, folders).train()
+    heard = [[], [], []]
+    run.start(configs, folders, watch=lambda index, now: heard[index].append(now)).train()
     stages = [load_run(folder).stages.stages for folder in folders]
     assert [len(s) > 1 for s in stages] == [True, False, False]
     assert load_run(folders[0]).config["method"] == "gradient"
+    for told, folder in zip(heard, folders):
+        assert [now.step for now in told] == [500, 1000, 1500, 2000, 2500, 3000]
+        assert {now.steps for now in told} == {3000}
+        assert told[-1].stage == load_run(folder).stages.stages[-1]
+        assert told[-1].target_score == pytest.approx(load_run(folder).evaluations.scores[-1])
+
+
+def test_runs_that_cannot_train_at_once_are_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="expected runs at once to share task, learner and steps, got several of st"):
+        run.start([quick(), quick(steps=4000, seed=1)], [tmp_path / "a", tmp_path / "b"])
+    other = configure("maze", "gradient", learner="ppo:learning_rate=1e-3", steps=3000)
+    with pytest.raises(InvalidInput, match="got several of learner_options"):
+        run.start([quick(), other], [tmp_path / "a", tmp_path / "b"])
+    assert not any(tmp_path.iterdir())
 
 
 def test_resuming_in_the_middle_gives_the_same_bytes(tmp_path):
     run.start([quick()], [tmp_path / "whole"]).train()
     batch = run.start([quick()], [tmp_path / "broken"])
 
-    class Cut(Exception):
-        pass
-
     def cut(index, progress):
-        if progress.step == 1500:
-            batch.save()
+        batch.checkpoint_seconds = 0.0 if progress.step == 1000 else 1e9  # one more checkpoint, at step 1500
         if progress.step == 2000:
             raise Cut  # beyond the checkpoint: the files are longer than it says
 
-    batch.report = cut
+    batch.watch = cut
     with pytest.raises(Cut):
         batch.train()
     assert contents(tmp_path / "broken")["episodes.csv"] != contents(tmp_path / "whole")["episodes.csv"]
-    run.resume([quick()], [tmp_path / "broken"]).train()
+    again = run.resume([quick()], [tmp_path / "broken"])
+    assert again.step == 1500
+    again.train()
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
@@ -112,10 +130,11 @@ def kill_at(arguments, file, lines):
 
 
 def test_a_run_killed_at_three_random_moments_ends_as_an_unbroken_one(tmp_path):
-    common = [*GEODESIC, "run", "maze", "--steps", "40000", "--save-every", "0.05"]
+    easy = ["--method", "gradient:window=5", "--threshold", "-60"]
+    common = [*GEODESIC, "run", "maze", *easy, "--steps", "20000", "--save-every", "0.05"]
     subprocess.run([*common, "--out", tmp_path / "whole"], check=True, stdout=subprocess.DEVNULL)
     broken = tmp_path / "broken"
-    moments = sorted(random.Random(time.time_ns()).sample(range(3, 36), 3))
+    moments = sorted(random.Random(time.time_ns()).sample(range(3, 18), 3))
     killed = [kill_at([*common, "--out", broken], broken / "evaluations.csv", moments[0])]
     for lines in moments[1:]:
         again = [*GEODESIC, "run", "--resume", broken, "--save-every", "0.05"]
@@ -123,6 +142,7 @@ def test_a_run_killed_at_three_random_moments_ends_as_an_unbroken_one(tmp_path):
     assert all(killed), moments
     subprocess.run([*GEODESIC, "run", "--resume", broken], check=True, stdout=subprocess.DEVNULL)
     assert contents(broken) == contents(tmp_path / "whole"), moments
+    assert len(load_run(broken).stages.stages) > 5
 
 
 def test_damage_is_refused_and_nothing_is_lost(tmp_path):
@@ -136,18 +156,43 @@ def test_damage_is_refused_and_nothing_is_lost(tmp_path):
     checkpoint.write_bytes(whole)
     with pytest.raises(CheckpointError, match="belongs to another run"):
         run.resume([quick(seed=3)], [tmp_path])
-    older = {name: array for name, array in checkpoints.load(checkpoint)[0].items() if not name.startswith("held/")}
+    older = {name: array for name, array in checkpoints.load(checkpoint)[0].items() if not name.startswith("waiting/")}
     checkpoints.save(checkpoint, older, checkpoints.load(checkpoint)[1])
-    with pytest.raises(CheckpointError, match="is of another version: it has no 'held/contexts'"):
+    with pytest.raises(CheckpointError, match="is of another version: it has no 'waiting/contexts'"):
         run.resume([quick()], [tmp_path])
     checkpoint.write_bytes(whole)
     (tmp_path / "episodes.csv").write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"episodes.csv is shorter than its checkpoint says"):
         run.resume([quick()], [tmp_path])
     (tmp_path / "episodes.csv").write_bytes(before["episodes.csv"])
+    (tmp_path / "curriculum.npz").write_bytes(before["curriculum.npz"][:-50])
+    with pytest.raises(CheckpointError, match=r"damaged file .*curriculum.npz"):
+        run.resume([quick()], [tmp_path])
+    (tmp_path / "curriculum.npz").write_bytes(before["curriculum.npz"])
     assert contents(tmp_path) == before
     assert batch.step == 0
     run.resume([quick()], [tmp_path])
+
+
+@pytest.mark.parametrize("gone", ["segment", "updates", "lengths", "stages"])
+def test_a_checkpoint_of_another_version_is_refused_in_words(tmp_path, gone):
+    run.start([quick()], [tmp_path])
+    path = tmp_path / "checkpoint" / "latest.npz"
+    arrays, meta = checkpoints.load(path)
+    checkpoints.save(path, arrays, {key: value for key, value in meta.items() if key != gone})
+    with pytest.raises(CheckpointError, match=f"is of another version: it has no '{gone}'"):
+        run.resume([quick()], [tmp_path])
+
+
+def test_a_damaged_config_is_refused(tmp_path):
+    run.start([quick()], [tmp_path])
+    for text in ("{", "[]"):
+        (tmp_path / "config.json").write_text(text)
+        with pytest.raises(CheckpointError, match=r"damaged file .*config.json"):
+            run.extend(tmp_path, None)
+    (tmp_path / "config.json").write_text('{"task": "maze"}')
+    with pytest.raises(InvalidInput, match=r"expected a run's config.json, got one without name, portable"):
+        run.extend(tmp_path, None)
 
 
 def test_the_trained_agent_can_be_taken_out(tmp_path):
@@ -164,37 +209,10 @@ def test_the_trained_agent_can_be_taken_out(tmp_path):
 
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path):
     run.start([quick()], [tmp_path])
+    before = contents(tmp_path)
     with pytest.raises(InvalidInput, match="already holds a run; try --resume"):
         run.start([quick()], [tmp_path])
-
-
-def test_methods_are_read_with_their_options():
-    assert parse_method("gradient:step=0.05:window=10") == ("gradient", {"step": 0.05, "window": 10})
-    config = configure("maze", "gradient:step=.2:metric=graph")
-    assert (config.options["step"], config.metric, config.label) == (0.2, "graph", "gradient:step=.2:metric=graph")
-    assert table("maze")["learner"]["entropy_coef"] == 0.1
-    for text in ("gradient:", "gradient:step", "gradient:=3"):
-        with pytest.raises(InvalidInput, match="expected a method as name:option=value"):
-            parse_method(text)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (("nowhere",), UnknownName, "expected environment to be one of maze, .*; got 'nowhere'"),
-        (("maze", "nonsense"), UnknownName, "expected method to be one of gradient, .*; got 'nonsense'"),
-        (("maze", "gradient", -1), InvalidInput, r"expected seed to be an integer in \[0, 2\^31\), got -1"),
-        (("maze", "gradient", 0, 0), InvalidInput, "expected steps to be a positive integer, got 0"),
-        (
-            ("maze", "gradient", 0, 10, "embedding"),
-            UnknownName,
-            "expected metric of maze to be one of contextual, graph, l2; got 'embedding'",
-        ),
-    ],
-)
-def test_configurations_that_are_refused(arguments, error, message):
-    with pytest.raises(error, match=message):
-        configure(*arguments)
+    assert contents(tmp_path) == before
 
 
 def test_an_unreachable_threshold_is_refused_before_any_work(tmp_path):
@@ -206,25 +224,110 @@ def test_an_unreachable_threshold_is_refused_before_any_work(tmp_path):
     assert not (tmp_path / "never").exists()
 
 
-@pytest.mark.parametrize("metric", ["return-lift"])
-def test_resuming_in_the_middle_of_an_exploration_gives_the_same_bytes(tmp_path, metric):
-    config = configure("u-maze", f"gradient:metric={metric}:explore_steps=4000:window=5", 0, 16_000, threshold=-0.99)
+def test_resuming_in_the_middle_of_an_exploration_gives_the_same_bytes(tmp_path):
+    config = configure("u-maze", "gradient:metric=return-lift:explore_steps=4000:window=5", 0, 16_000, threshold=-0.99)
     run.start([config], [tmp_path / "whole"]).train()
-    events = load_run(tmp_path / "whole").stages.events
-    assert events.count("explore") > 1
+    stages = load_run(tmp_path / "whole").stages
+    assert stages.explores.sum() > 1
+    explored, trained = stages.explores[1:], ~stages.explores[1:]
+    events = np.array(stages.events[1:])
+    assert set(events[explored]) == {"mastered"}  # the verdict on the stage before it
+    assert set(events[trained]) == {"mastered"}
+    assert (stages.explores[1::2]).all()  # every other stage explores, and alpha stays meanwhile
+    assert not stages.explores[::2].any()
+    assert (stages.alphas[1::2] == stages.alphas[:-1:2][: len(stages.alphas[1::2])]).all()
     batch = run.start([config], [tmp_path / "broken"])
 
-    class Cut(Exception):
-        pass
-
     def cut(index, progress):
-        state, held = batch.runs[0].state, batch.runs[0].held
-        if state.phase == "explore" and len(held.episodes):  # some wait for earlier ones to end
-            batch.save()
+        (lesson,) = batch.lessons
+        if lesson.state.kind == "explore" and len(lesson.waiting.episodes):  # some wait for earlier ones to end
             raise Cut
 
-    batch.report = cut
+    batch.watch, batch.checkpoint_seconds = cut, 0.0
     with pytest.raises(Cut):
         batch.train()
-    run.resume([config], [tmp_path / "broken"]).train()
+    again = run.resume([config], [tmp_path / "broken"])
+    assert again.lessons[0].state.kind == "explore"
+    assert len(again.lessons[0].waiting.episodes)
+    again.train()
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+def test_a_run_cut_off_before_its_first_checkpoint_starts_afresh(tmp_path):
+    run.start([quick()], [tmp_path / "whole"]).train()
+    run.start([quick()], [tmp_path / "broken"])
+    (tmp_path / "broken" / "checkpoint" / "latest.npz").unlink()
+    (tmp_path / "broken" / "curriculum.npz").unlink()
+    (tmp_path / "broken" / "stages.csv").write_text("half a li")
+    run.extend(tmp_path / "broken", None).train()
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+def test_a_finished_run_that_is_extended_is_one_longer_run(tmp_path):
+    run.start([quick(steps=2000)], [tmp_path / "short"]).train()
+    run.start([quick(steps=4000)], [tmp_path / "long"]).train()
+    batch = run.extend(tmp_path / "short", 4000)
+    assert batch.step == 2000
+    assert not load_run(tmp_path / "short").finished
+    assert read_config(tmp_path / "short").steps == 4000
+    batch.train()
+    assert contents(tmp_path / "short") == contents(tmp_path / "long")
+    assert load_run(tmp_path / "short").finished
+    assert read_config(tmp_path / "short") == read_config(tmp_path / "long")
+
+
+def test_an_extension_that_is_broken_off_goes_on(tmp_path):
+    run.start([quick(steps=2000)], [tmp_path / "short"]).train()
+    run.start([quick(steps=4000)], [tmp_path / "long"]).train()
+    run.extend(tmp_path / "short", 4000)  # killed before its first segment
+    batch = run.extend(tmp_path / "short", None)
+    assert batch.config.steps == 4000
+    batch.train()
+    assert contents(tmp_path / "short") == contents(tmp_path / "long")
+
+
+def test_an_extension_killed_between_two_files_loses_nothing(tmp_path, monkeypatch):
+    """However far it came: the run is still finished, or it can be extended again."""
+    run.start([quick(steps=1000)], [tmp_path]).train()
+
+    def killed(*_):
+        raise Cut
+
+    for step in ("describe", "reopen"):
+        with monkeypatch.context() as patch, pytest.raises(Cut):
+            patch.setattr(f"geodesic.records.writer.RunFolder.{step}", killed)
+            run.extend(tmp_path, 2000)
+    run.extend(tmp_path, 2000).train()
+    assert load_run(tmp_path).evaluations.steps.tolist() == [0, 1000, 2000]
+
+
+def test_a_run_is_not_shortened_and_a_finished_one_not_resumed(tmp_path):
+    run.start([quick(steps=1000)], [tmp_path]).train()
+    before = contents(tmp_path)
+    with pytest.raises(InvalidInput, match="expected at least the run's 1000 steps, got 500"):
+        run.extend(tmp_path, 500)
+    for steps in (None, 1000):
+        with pytest.raises(InvalidInput, match=r"is finished; nothing to resume \(--steps N trains on to N steps\)"):
+            run.extend(tmp_path, steps)
+    assert contents(tmp_path) == before
+    assert load_run(tmp_path).finished
+
+
+@pytest.mark.parametrize(("steps", "evaluated"), [(1500, [0, 1000, 1500]), (1600, [0, 1000, 2000]), (1, [0, 500])])
+def test_the_last_step_is_always_evaluated(tmp_path, steps, evaluated):
+    """A segment has 500 steps, every second is evaluated; a budget inside a segment ends with it."""
+    run.start([quick(steps=steps)], [tmp_path]).train()
+    result = load_run(tmp_path)
+    assert result.evaluations.steps.tolist() == evaluated
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["steps"] == evaluated[-1]
+    assert summary["target_score"] == pytest.approx(result.evaluations.scores[-1])
+
+
+def test_runs_at_different_steps_do_not_go_on_together(tmp_path):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    run.start([quick(steps=1000)], folders[:1]).train()
+    run.start([quick(steps=1000, seed=1)], folders[1:])
+    assert [run.segment_of(folder) for folder in (*folders, tmp_path / "none")] == [2, 0, None]
+    with pytest.raises(InvalidInput, match=r"expected runs at one step to go on together, got segments \[0, 2\]"):
+        run.resume([quick(steps=1000), quick(steps=1000, seed=1)], folders)

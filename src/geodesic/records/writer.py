@@ -123,6 +123,9 @@ class RunFolder:
         arrays, meta = checkpoint.load(path)
         if _but_steps(meta.get("config")) != _but_steps(self.config.to_json()):
             raise CheckpointError(f"{path} belongs to another run than {self.path / 'config.json'}")
+        for part in ("lengths", "stages"):
+            if part not in meta:
+                raise CheckpointError(f"{path} is of another version: it has no {part!r}")
         for name, length in meta["lengths"].items():
             file = self.path / name
             if not file.exists() or file.stat().st_size < length:

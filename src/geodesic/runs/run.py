@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from geodesic import learners
 from geodesic.errors import CheckpointError, InvalidInput
@@ -151,7 +151,7 @@ def resume(
     trainer.prepare(len(configs))
     lessons = [Lesson(config, task, RunFolder(path, config)) for config, path in zip(configs, folders)]
     kept = [lesson.restore() for lesson in lessons]
-    segments = {int(meta["segment"]) for _, meta in kept}
+    segments = {_segment(meta, path) for (_, meta), path in zip(kept, folders)}
     if len(segments) > 1:
         raise InvalidInput(f"expected runs at one step to go on together, got segments {sorted(segments)}")
     states = [lesson.state for lesson in lessons]
@@ -172,8 +172,8 @@ def extend(folder: Path, steps: int | None, task: Task | None = None) -> Batch:
     batch = resume([longer], [folder], task)
     own = batch.lessons[0].folder
     if own is not None and longer != config:
+        own.reopen()  # first: a run that says it is finished can only be extended
         own.describe()
-        own.reopen()
     return batch
 
 
@@ -215,9 +215,11 @@ def _program(
 def segment_of(folder: Path) -> int | None:
     """The segment at which a run folder's last checkpoint was taken; none without one."""
     path = checkpoint_path(folder)
-    if not path.exists():
-        return None
+    return _segment(checkpoint.load(path)[1], folder) if path.exists() else None
+
+
+def _segment(meta: dict[str, Any], folder: Path) -> int:
     try:
-        return int(checkpoint.load(path)[1]["segment"])
+        return int(meta["segment"])
     except KeyError as error:
-        raise CheckpointError(f"{path} is of another version: it has no {error}") from error
+        raise CheckpointError(f"{checkpoint_path(folder)} is of another version: it has no {error}") from error

@@ -20,7 +20,7 @@ from geodesic.envs.cmdp import ContextualMDP
 from geodesic.learners.base import Key, Learner, LearnerState, Transitions
 
 CAPACITY = 4096  # particles of a distribution in the program; larger ones are thinned
-SHORT = 8  # rollouts up to here are unrolled on a CPU; on a GPU that costs more to compile than it saves
+SHORT = 8  # rollouts up to here are unrolled
 
 
 class Sampler(NamedTuple):
@@ -133,8 +133,7 @@ class Program:
             action, stored = self.learner.act(state.learner, slots.obs, keys[0])
             return jax.vmap(partial(self._interact, sampler))(slots, self.legal(action), stored, keys[1])
 
-        unroll = rollout <= SHORT and jax.default_backend() == "cpu"
-        slots, (seen, log) = jax.lax.scan(step, state.slots, keys, unroll=unroll)
+        slots, (seen, log) = jax.lax.scan(step, state.slots, keys, unroll=rollout <= SHORT)
         return RunState(self.learner.learn(state.learner, seen, learn), slots, key), log
 
     def _interact(
