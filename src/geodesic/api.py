@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from geodesic.analysis.statistics import summarise
 from geodesic.errors import InvalidInput
 from geodesic.records import RunConfig, RunFolder, RunResult, load_run, read_config
@@ -40,7 +42,8 @@ class Result:
 
     def table(self) -> str:
         """Times, final scores and successes over the seeds, as text."""
-        return format_table(summarise(self.runs, self.task.solved_above))
+        runs = self.runs
+        return format_table(summarise(runs, runs[0].solved))
 
     def figures(self) -> list[Path]:
         """Draw every figure that applies; where they were written."""
@@ -74,10 +77,7 @@ def train(
     called now and then with the steps done in all runs and a note.
     """
     task = load(task)
-    chosen = list(range(seeds)) if isinstance(seeds, int) and not isinstance(seeds, bool) else list(seeds)  # type: ignore[arg-type]
-    if not chosen:
-        raise InvalidInput("expected at least one seed, got none")
-    configs = [configure(task, method, seed, steps, metric, threshold, learner) for seed in chosen]
+    configs = [configure(task, method, seed, steps, metric, threshold, learner) for seed in _chosen(seeds)]
     folder = Path(tempfile.mkdtemp(prefix="geodesic-")) if out is None else Path(out)
     folders = {config.seed: folder / "runs" / slug(config.label) / f"seed-{config.seed}" for config in configs}
     for config in configs:
@@ -86,7 +86,19 @@ def train(
     return Result(task, folder, folders)
 
 
+def _chosen(seeds: int | Sequence[int]) -> list[int]:
+    """The seeds that are meant, each once."""
+    try:
+        counted = isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool)
+        chosen = list(dict.fromkeys(range(int(seeds)) if counted else seeds))  # type: ignore[call-overload, arg-type]
+    except TypeError:
+        raise InvalidInput(f"expected seeds to be how many, or a list of them, got {seeds!r:.60}") from None
+    if not chosen:
+        raise InvalidInput("expected at least one seed, got none")
+    return chosen
+
+
 def _check(config: RunConfig, folder: Path) -> None:
     """A folder that was begun must hold the same run."""
-    if RunFolder(folder, config).begun() and read_config(folder) != config:
+    if RunFolder(folder, config).begun() and read_config(folder).to_json() != config.to_json():
         raise InvalidInput(f"{folder} holds another run (see its config.json); try another out=")

@@ -1,11 +1,13 @@
 """Contexts: weighted point sets of them, the space they live in, and the episodes that an agent spent in them."""
 
-from geodesic.contexts.arrays import FloatArray, IntArray, as_count, as_number, as_points, as_vector
+from geodesic.contexts.arrays import Array, Arrays, FloatArray, IntArray, as_count, as_number, as_points, as_vector
 from geodesic.contexts.episodes import Episodes
 from geodesic.contexts.particles import Particles
 from geodesic.contexts.space import ContextSpace, Side
 
 __all__ = [
+    "Array",
+    "Arrays",
     "ContextSpace",
     "Episodes",
     "FloatArray",

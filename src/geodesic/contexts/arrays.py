@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -9,6 +11,8 @@ from geodesic.errors import InvalidInput
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Array = NDArray[Any]  # of numbers of any type
+Arrays = dict[str, Array]
 
 
 def as_points(values: ArrayLike, name: str = "points", dim: int | None = None) -> FloatArray:

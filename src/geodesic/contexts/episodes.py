@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from geodesic.contexts.arrays import FloatArray, IntArray, as_points, as_vector
+from geodesic.contexts.arrays import Array, FloatArray, IntArray, as_points, as_vector
 from geodesic.errors import InvalidInput
 
 COLUMNS = ("contexts", "returns", "lengths", "stages", "successes")
@@ -80,13 +80,13 @@ class Episodes:
         return self._of(np.concatenate(pair) for pair in pairs)
 
     @classmethod
-    def _of(cls, columns: Iterable[NDArray[Any]]) -> Episodes:
+    def _of(cls, columns: Iterable[Array]) -> Episodes:
         """Parts of episodes that were checked already: nothing is looked at again."""
         made = object.__new__(cls)
         for name, column in zip(COLUMNS, columns):
             object.__setattr__(made, name, column)
         return made
 
-    def columns(self) -> tuple[NDArray[Any], ...]:
+    def columns(self) -> tuple[Array, ...]:
         """The arrays, in the order of COLUMNS."""
         return self.contexts, self.returns, self.lengths, self.stages, self.successes

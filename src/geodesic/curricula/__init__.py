@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from geodesic.curricula.alp_gmm import ALPGMM
-from geodesic.curricula.base import Arrays, Curriculum, Kind, Problem, State
+from geodesic.curricula.base import Curriculum, Kind, Problem, State
 from geodesic.curricula.currot import CURROT
 from geodesic.curricula.fixed import Linear, TargetOnly, Uniform
 from geodesic.curricula.goal_gan import GoalGAN
@@ -32,7 +32,6 @@ __all__ = [
     "CURROT",
     "REGISTRY",
     "SPDL",
-    "Arrays",
     "Curriculum",
     "GoalGAN",
     "Gradient",

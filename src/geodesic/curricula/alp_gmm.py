@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from geodesic.contexts import ContextSpace, Episodes, FloatArray, as_count
-from geodesic.curricula.base import Arrays, Curriculum, State
+from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, as_count
+from geodesic.curricula.base import Curriculum, State
 from geodesic.curricula.mixtures import Mixture, fit_mixtures
 from geodesic.errors import InvalidInput
 

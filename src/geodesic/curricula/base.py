@@ -16,13 +16,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from geodesic.contexts import ContextSpace, Episodes, FloatArray, Particles
+from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles
 from geodesic.contexts.episodes import COLUMNS
 from geodesic.metrics.base import Metric, Recipe
 
-Arrays = dict[str, NDArray[Any]]
 Kind = Literal["train", "explore"]
 S = TypeVar("S", bound="State")
 

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.contexts import ContextSpace, Episodes, FloatArray, Particles, as_count
+from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_count
 from geodesic.coupling import assignment
-from geodesic.curricula.base import Arrays, Curriculum, State
+from geodesic.curricula.base import Curriculum, State
 from geodesic.curricula.regression import NadarayaWatson
 from geodesic.errors import InvalidInput
 

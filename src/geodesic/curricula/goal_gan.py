@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from geodesic.contexts import ContextSpace, Episodes, FloatArray, Particles, as_count
-from geodesic.curricula.base import Arrays, Curriculum, State
+from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_count
+from geodesic.curricula.base import Curriculum, State
 from geodesic.errors import InvalidInput
 
 LOWEST, HIGHEST = 0.25, 0.75  # success probabilities between which a goal is of intermediate difficulty

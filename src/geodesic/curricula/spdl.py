@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from geodesic.contexts import ContextSpace, Episodes, FloatArray, Particles, as_count, as_vector
-from geodesic.curricula.base import Arrays, Curriculum, State
+from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_count, as_vector
+from geodesic.curricula.base import Curriculum, State
 from geodesic.curricula.gaussians import (
     Gaussian,
     ImportanceWeighted,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Apply = Callable[..., None]  # apply(env, **context)
 Info = dict[str, Any]
+Env = gym.Env[Any, Any]
+Space = gym.Space[Any]
 
 
 class ContextDraws:
@@ -38,7 +40,7 @@ class ContextDraws:
         self.space.check(distribution.points, "distribution")
         self.distribution, self.stage = distribution, stage
 
-    def begin(self, options: Mapping[str, Any] | None, rng: np.random.Generator) -> FloatArray:
+    def begin(self, options: Info | None, rng: np.random.Generator) -> FloatArray:
         """The context of the next episode: the one asked for, else one drawn."""
         asked = (options or {}).get("context")
         drawn = self.distribution.sample(rng, 1) if asked is None else self.space.check(np.atleast_2d(asked))
@@ -52,7 +54,7 @@ class ContextDraws:
 class ContextualEnv(gym.Env[NDArray[np.float32], Any]):
     """The Gymnasium side of a contextual MDP in JAX."""
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
+    metadata: Info = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
 
     def __init__(
         self, mdp: ContextualMDP, space: ContextSpace, distribution: Particles, render_mode: str | None = None
@@ -148,7 +150,7 @@ class ContextWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructo
 
     def __init__(
         self,
-        env: gym.Env[Any, Any],
+        env: Env,
         contexts: ContextSpace | Mapping[str, Side],
         apply: Apply,
         observe: bool = True,
@@ -211,7 +213,7 @@ class ContextWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructo
         return np.concatenate([obs, scaled.astype(obs.dtype)])
 
 
-def _extended(space: gym.Space[Any], contexts: ContextSpace) -> gym.Space[Any]:
+def _extended(space: Space, contexts: ContextSpace) -> Space:
     """The observation space with the context in it."""
     if isinstance(space, gym.spaces.Dict):
         if "context" in space.spaces:

@@ -40,7 +40,7 @@ def make(name: str, options: Mapping[str, Any]) -> Learner:
     return made
 
 
-def _like(default: Any, value: Any, name: str) -> Any:
+def _like(default: object, value: object, name: str) -> object:
     """A value of the same kind as an option's default, or an error of ours."""
     if isinstance(default, bool):
         if not isinstance(value, bool):

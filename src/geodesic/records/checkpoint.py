@@ -8,21 +8,23 @@ import os
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from geodesic.contexts import Array, Arrays
 from geodesic.errors import CheckpointError, RunFailed
 
-Arrays = dict[str, NDArray[Any]]
+Json = dict[str, Any]
+Tree = Any  # of arrays: nested tuples, lists and dictionaries, as JAX knows them
 
 FORMAT = "geodesic-checkpoint-1"
 _META = "__json__"
 
 
-def write_atomically(path: Path, write: Any) -> None:
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Call write(file) on a temporary file beside `path`, then move it there in one step, safely on disk."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,14 +44,14 @@ def write_atomically(path: Path, write: Any) -> None:
         raise RunFailed(f"cannot write {path}: {error.strerror}") from error
 
 
-def save(path: Path, arrays: Arrays, meta: dict[str, Any]) -> None:
+def save(path: Path, arrays: Arrays, meta: Json) -> None:
     """Arrays and a JSON dictionary, in one file."""
     text = json.dumps({"format": FORMAT, **meta}).encode()
-    members: dict[str, Any] = {**arrays, _META: np.frombuffer(text, dtype=np.uint8)}
-    write_atomically(path, lambda file: np.savez(file, **members))
+    members: Arrays = {**arrays, _META: np.frombuffer(text, dtype=np.uint8)}
+    write_atomically(path, lambda file: np.savez(file, **members))  # type: ignore[arg-type]
 
 
-def load(path: Path) -> tuple[Arrays, dict[str, Any]]:
+def load(path: Path) -> tuple[Arrays, Json]:
     """What `save` wrote; a damaged or foreign file is an error of ours."""
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -64,7 +66,7 @@ def load(path: Path) -> tuple[Arrays, dict[str, Any]]:
     return arrays, meta
 
 
-def flatten(prefix: str, tree: Any) -> Arrays:
+def flatten(prefix: str, tree: Tree) -> Arrays:
     """The leaves of a tree of arrays, named by their place."""
     import jax
 
@@ -72,11 +74,11 @@ def flatten(prefix: str, tree: Any) -> Arrays:
     return {prefix + jax.tree_util.keystr(place): np.asarray(leaf) for place, leaf in leaves}
 
 
-def unflatten(prefix: str, like: Any, arrays: Arrays) -> Any:
+def unflatten(prefix: str, like: Tree, arrays: Arrays) -> Tree:
     """The tree of `like`'s structure whose leaves `flatten` named; shapes and types must fit."""
     import jax
 
-    def leaf(place: Any, expected: Any) -> NDArray[Any]:
+    def leaf(place: Tree, expected: Tree) -> Array:
         name = prefix + jax.tree_util.keystr(place)
         found = arrays.get(name)
         if found is None or found.shape != expected.shape or found.dtype != expected.dtype:

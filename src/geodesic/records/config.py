@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, field, fields, replace
+from types import NoneType
 from typing import Any, Self
 
+import numpy as np
+
+from geodesic.contexts import as_count
 from geodesic.errors import InvalidInput
 
 PACKAGES = ("geodesic-rl", "numpy", "scipy", "jax", "jaxlib", "optax", "pot", "scikit-learn", "gymnasium")
+KINDS: dict[Any, tuple[type, ...]] = {
+    "str": (str,),
+    "str | None": (str, NoneType),
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "list[str]": (list,),
+    "dict[str, Any]": (dict,),
+}
+COUNTS = ("steps", "segment", "eval_every", "eval_episodes")
 
 
 @dataclass(frozen=True)
@@ -43,7 +58,9 @@ class RunConfig:
     learner_options: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """As JSON has it: numbers, words, lists and objects only."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=_plain))
+        return plain
 
     def replace(self, **changes: Any) -> Self:
         return replace(self, **changes)
@@ -53,7 +70,18 @@ class RunConfig:
         missing = [item.name for item in fields(cls) if item.name not in values]
         if missing:
             raise InvalidInput(f"expected a run's config.json, got one without {', '.join(missing)}")
+        for item in fields(cls):
+            if not isinstance(values[item.name], KINDS[item.type]):
+                raise InvalidInput(f"expected {item.name} of a run to be {item.type}, got {values[item.name]!r:.60}")
+        for name in COUNTS:
+            as_count(values[name], name)
         return cls(**{item.name: values[item.name] for item in fields(cls)})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise InvalidInput(f"expected options that can be written to a run's config.json, got {value!r:.60}")
 
 
 def versions() -> dict[str, str]:

@@ -12,13 +12,13 @@ import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from geodesic.contexts import FloatArray, IntArray
 from geodesic.curricula import REGISTRY
 from geodesic.errors import GeodesicError, InvalidInput
+from geodesic.records.checkpoint import Json
 from geodesic.records.schema import (
     CONTEXT,
     CURRICULUM,
@@ -41,7 +41,7 @@ class RunResult:
     """One run, as its folder tells it."""
 
     folder: Path
-    config: dict[str, Any]
+    config: Json
     episodes: EpisodeTable
     evaluations: EvaluationTable
     stages: StageTable
@@ -138,7 +138,7 @@ def by_label(runs: Iterable[RunResult]) -> dict[str, list[RunResult]]:
     return groups
 
 
-def _config(path: Path) -> dict[str, Any]:
+def _config(path: Path) -> Json:
     if not path.is_file():
         raise InvalidInput(f"expected {path.parent} to be a run folder with a config.json, got none")
     try:

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.contexts import FloatArray, IntArray, Particles
-
-Arrays = dict[str, NDArray[Any]]
+from geodesic.contexts import Arrays, FloatArray, IntArray, Particles
 
 EPISODES = ("step", "stage", "return", "length", "success", "score")
 EVALUATIONS = ("step", "stage", "alpha", "return", "return_std", "success", "score")

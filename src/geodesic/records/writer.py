@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from geodesic.contexts import FloatArray, IntArray
+from geodesic.contexts import Array, Arrays, FloatArray, IntArray
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 from geodesic.records import checkpoint
+from geodesic.records.checkpoint import Json
 from geodesic.records.config import RunConfig, versions
 from geodesic.records.schema import (
     CONTEXT,
     TABLES,
-    Arrays,
     StageDistribution,
     checkpoint_path,
     pack_stages,
@@ -56,7 +55,7 @@ class RunFolder:
             self.describe()
             contexts = tuple(CONTEXT + name for name in self.config.contexts)
             for name, columns in TABLES.items():
-                self._append(name, ",".join((*columns, *(contexts if name == "episodes.csv" else ()))) + "\n", "w")
+                self._append(name, _row((*columns, *(contexts if name == "episodes.csv" else ()))) + "\n", "w")
         except (OSError, RunFailed) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise InvalidInput(f"cannot write to {self.path}: {reason}") from error
@@ -108,7 +107,7 @@ class RunFolder:
         items = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
         self._events.add_event(Event(step=step, wall_time=time.time(), summary=Summary(value=items)))
 
-    def save(self, arrays: Arrays, meta: dict[str, Any]) -> None:
+    def save(self, arrays: Arrays, meta: Json) -> None:
         """curriculum.npz and a checkpoint that fits the files as they are now."""
         self.flush()
         stages = pack_stages(self._stages)
@@ -117,7 +116,7 @@ class RunFolder:
         whole = {**meta, "config": self.config.to_json(), "lengths": lengths, "stages": len(self._stages)}
         checkpoint.save(checkpoint_path(self.path), arrays, whole)
 
-    def load(self) -> tuple[Arrays, dict[str, Any]]:
+    def load(self) -> tuple[Arrays, Json]:
         """The last checkpoint, with the files cut back to what they were then."""
         path = checkpoint_path(self.path)
         arrays, meta = checkpoint.load(path)
@@ -135,7 +134,7 @@ class RunFolder:
             os.truncate(self.path / name, length)
         return arrays, meta
 
-    def summary(self, values: dict[str, Any]) -> None:
+    def summary(self, values: Json) -> None:
         """Written last: a folder that has it holds a finished run."""
         write_json(self.path / "summary.json", values)
 
@@ -166,7 +165,7 @@ class RunFolder:
             raise CheckpointError(f"damaged file {self.path / 'curriculum.npz'}: {error}") from error
 
 
-def write_json(path: Path, values: dict[str, Any]) -> None:
+def write_json(path: Path, values: Json) -> None:
     text = json.dumps(values, indent=2).encode() + b"\n"
     checkpoint.write_atomically(path, lambda file: file.write(text))
 
@@ -194,7 +193,7 @@ def _but_steps(config: Any) -> Any:
     return {k: v for k, v in config.items() if k not in ("steps", "eval_every")} if isinstance(config, dict) else config
 
 
-def _texts(values: NDArray[Any]) -> Iterable[str]:
+def _texts(values: Array) -> Iterable[str]:
     return map(_text, values.tolist())
 
 

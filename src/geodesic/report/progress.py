@@ -10,6 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from geodesic.runs.executors import Job, Update
+
 NAME = 22  # letters of a name, so that a line fits 80 columns
 EVERY = 5.0  # seconds between two plain lines
 
@@ -89,3 +91,22 @@ def shortened(name: str) -> str:
 def standing(stage: int, alpha: float, score: float) -> str:
     """Where a run stands, in few letters."""
     return f"stage {stage} α {alpha:.2f} target {score:.3g}"
+
+
+class JobBars:
+    """Live progress of a comparison: one line for all of it, and one for each job under way."""
+
+    def __init__(self, display: Display, total: int) -> None:
+        self.display = display
+        self.whole = display.add("all runs", total)
+        self.lines: dict[int, Line] = {}
+
+    def __call__(self, job: Job, update: Update) -> None:
+        if update.job not in self.lines:
+            self.lines[update.job] = self.display.add(job.name, job.steps)
+        line = self.lines[update.job]
+        note = update.error or update.note
+        done = max(update.steps, line.done)
+        self.display.update(line, done, note, shown=not update.ended or bool(update.error))
+        total = sum(each.done for each in self.lines.values())
+        self.display.update(self.whole, total, f"{sum(not each.shown for each in self.lines.values())} jobs done")

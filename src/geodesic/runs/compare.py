@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
 
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput
 from geodesic.records import RunConfig, finished, write_json
+from geodesic.records.checkpoint import Json
 from geodesic.runs.config import configure, slug
 from geodesic.runs.executors import Executor, Job, Listen, LocalProcesses, Update
 from geodesic.runs.executors.base import pack
@@ -57,7 +57,7 @@ def plan_comparison(
     return configs
 
 
-def _describe(described: dict[str, Any], out: Path) -> None:
+def _describe(described: Json, out: Path) -> None:
     note = out / "comparison.json"
     if note.exists():
         earlier = _read(note)
@@ -72,7 +72,7 @@ def _describe(described: dict[str, Any], out: Path) -> None:
         raise InvalidInput(str(error)) from error
 
 
-def _read(note: Path) -> dict[str, Any]:
+def _read(note: Path) -> Json:
     try:
         earlier = json.loads(note.read_text())
     except (OSError, ValueError) as error:

@@ -48,6 +48,8 @@ def configure(
     made = learners.make(algorithm, settings)
     budget = as_count(task.steps if steps is None else steps, "steps")
     level = task.threshold if threshold is None else threshold
+    if level == level:  # NaN is refused with what the target can reach
+        as_number(level, "threshold")
     segment = task.segment or max(1, round(SEGMENT_STEPS / (made.rollout * made.n_envs)))
     every = task.eval_every or max(1, round(budget / EVALUATIONS / (segment * made.rollout * made.n_envs)))
     return RunConfig(
@@ -59,7 +61,7 @@ def configure(
         label=label_of(task, method, metric, threshold, learner),
         seed=as_seed(seed),
         steps=budget,
-        threshold=level if level != level else as_number(level, "threshold"),
+        threshold=float(level),
         solved=task.solved_above if threshold is None else float(threshold),
         measure=task.measure,
         discount=task.discount,

@@ -18,8 +18,8 @@ from geodesic.runs.stopping import Stopping
 from geodesic.runtime import keep_programs
 from geodesic.tasks import Task
 from geodesic.training.compiled import CompiledTrainer
+from geodesic.training.lesson import Lesson
 from geodesic.training.program import Program
-from geodesic.training.teacher import Lesson
 from geodesic.training.trainer import Policy, Trainer
 
 SHARED = ("task", "measure", "discount", "learner", "learner_options", "steps", "segment")

@@ -27,7 +27,7 @@ from geodesic.tasks.task import Task
 ENTRY_POINTS = "geodesic.tasks"
 
 
-def load(reference: str | Task, **options: Any) -> Task:
+def load(reference: str | Task, **options: object) -> Task:
     """The task that is meant: 'maze', 'maze:layout=my.txt', 'package.module:object', 'path/file.py:object', a Task.
 
     An object may be a Task or a function without arguments that makes one. Options go to a built-in environment.
@@ -81,7 +81,7 @@ def _from_package(name: str) -> Task:
     return _made(found, name, name)
 
 
-def _made(found: Any, reference: str, name: str) -> Task:
+def _made(found: object, reference: str, name: str) -> Task:
     """The task, made if the object is a function; one that fails is an error that names it."""
     if not isinstance(found, Task) and callable(found):
         try:
@@ -125,7 +125,7 @@ def _module_of_file(path: str) -> tuple[ModuleType, str]:
     return sys.modules[name], str(file)
 
 
-def _built_in(name: str, options: dict[str, Any]) -> Task:
+def _built_in(name: str, options: dict[str, object]) -> Task:
     """A built-in task with the paper's values, its environment made with these options."""
     try:
         return _cached(name, tuple(sorted((key, _whole(value)) for key, value in options.items())))
@@ -133,13 +133,13 @@ def _built_in(name: str, options: dict[str, Any]) -> Task:
         raise InvalidInput(f"expected options of the environment {name}: {error}") from error
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> object:
     """A file by its whole path, so that the reference holds from any folder; other values as they are."""
     return str(Path(value).resolve()) if isinstance(value, str) and os.path.isfile(value) else value
 
 
 @cache
-def _cached(name: str, options: tuple[tuple[str, Any], ...]) -> Task:
+def _cached(name: str, options: tuple[tuple[str, object], ...]) -> Task:
     values = table(name)
     mdp = envs.make(name, **dict(options))
     algorithm, learner = values.pop("algorithm"), values.pop("learner")

@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from geodesic.contexts import FloatArray
+from geodesic.envs.gymnasium import Env
 from geodesic.errors import GeodesicError, InvalidInput
 from geodesic.metrics.base import Metric, Recipe
 from geodesic.tasks.methods import build, resolve
@@ -97,21 +98,21 @@ def _shapes(tree: Any) -> str:
     return str(jax.tree.map(lambda leaf: f"{leaf.dtype}{leaf.shape}", tree)).replace("'", "")
 
 
-def _spaces(env: gym.Env[Any, Any]) -> None:
+def _spaces(env: Env) -> None:
     if not isinstance(env.action_space, (gym.spaces.Box, gym.spaces.Discrete)):
         raise InvalidInput(f"expected a Box or Discrete action space, got {env.action_space}")
     if not isinstance(env.observation_space, (gym.spaces.Box, gym.spaces.Dict, gym.spaces.Discrete)):
         raise InvalidInput(f"expected a Box, Dict or Discrete observation space, got {env.observation_space}")
 
 
-def _episodes(env: gym.Env[Any, Any], context: FloatArray, limit: int) -> None:
+def _episodes(env: Env, context: FloatArray, limit: int) -> None:
     """Random episodes in one context; the same twice."""
     first, again = (_play(env, context, limit) for _ in range(2))
     if first != again:
         raise InvalidInput("expected the same seed and context to give the same episode, got another")
 
 
-def _play(env: gym.Env[Any, Any], context: FloatArray, limit: int) -> list[tuple[bytes, float]]:
+def _play(env: Env, context: FloatArray, limit: int) -> list[tuple[bytes, float]]:
     """Observations and rewards of a random episode."""
     env.action_space.seed(0)
     obs, info = _ours(lambda: env.reset(seed=0, options={"context": context}), "reset")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geodesic.contexts import ContextSpace, FloatArray, Particles, Side, as_count, as_number
-from geodesic.envs.gymnasium import Apply, ContextualEnv, ContextWrapper
+from geodesic.envs.gymnasium import Apply, ContextualEnv, ContextWrapper, Env
 from geodesic.errors import GeodesicError, InvalidInput, UnknownName
 from geodesic.metrics.base import Metric, Recipe
 from geodesic.metrics.euclidean import Euclidean
@@ -210,7 +210,7 @@ class Task:
         found: Metric | None = of_env(name) if of_env is not None else None
         return found if found is not None else standard_metric(self, name, level)
 
-    def make(self, render_mode: str | None = None) -> gym.Env[Any, Any]:
+    def make(self, render_mode: str | None = None) -> Env:
         """The environment as Gymnasium's, drawing its contexts from the target until it is told otherwise."""
         if self.in_jax:
             return ContextualEnv(self.env, self.space, self.target_particles, render_mode)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.contexts import Episodes, FloatArray, Particles
+from geodesic.contexts import Arrays, Episodes, FloatArray, IntArray, Particles
 from geodesic.records import checkpoint
-from geodesic.records.schema import Arrays
-from geodesic.training.program import Log, Program, RunState, Sampler, as_sampler, stack
+from geodesic.training.program import Compiling, Leaf, Log, Program, RunState, Sampler, as_sampler, stack
 from geodesic.training.trainer import Evaluation, Policy, Report
 
 PREFIX = "device"
@@ -20,17 +18,21 @@ _EVALUATION = 0x6576616C  # sets the keys of evaluations apart from those of tra
 
 
 class CompiledTrainer:
-    """Runs that share environment, learner and counts, as one program (see `Trainer`)."""
+    """Runs that share environment, learner and counts, as one program (see `Trainer`).
+
+    State, samplers and targets have a leading axis (runs,) and stay on the device; a new stage replaces one run's part.
+    """
+
+    _programs: Compiling
+    _state: RunState
+    _samplers: Sampler
+    _targets: Sampler
+    _log: tuple[Log, Leaf]
 
     def __init__(self, program: Program, target: Particles, measure: str) -> None:
         self.program = program
         self.measure = measure
         self._target = as_sampler(target, 0)
-        self._programs: Any = None
-        self._state: Any = None  # RunState with a leading axis (runs,), on the device
-        self._samplers: Any = None  # there too: a new stage replaces one run's part
-        self._targets: Any = None
-        self._log: Any = None
 
     @property
     def segment_steps(self) -> int:
@@ -70,7 +72,7 @@ class CompiledTrainer:
             for own, columns in zip(lengths, columns_of(log))
         ]
 
-    def _report(self, before: int, n_envs: int, under_way: int, when: Any, log: Log) -> Report:
+    def _report(self, before: int, n_envs: int, under_way: int, when: IntArray, log: Log) -> Report:
         ended = before + when
         returns = np.asarray(log.total, np.float64)
         scores = self._scores(returns, log.success, log.discounted)
@@ -112,7 +114,7 @@ class CompiledTrainer:
         self._samplers = jax.device_put(stack([as_sampler(*each) for each in zip(distributions, stages)]))
         self._targets = jax.device_put(stack([self._target] * len(stages)))
 
-    def _scores(self, returns: FloatArray, successes: Any, discounted: Any) -> FloatArray:
+    def _scores(self, returns: FloatArray, successes: Leaf, discounted: Leaf) -> FloatArray:
         """Episodes in the task's measure."""
         chosen = {"return": returns, "success": successes, "discounted": discounted}[self.measure]
         return np.asarray(chosen)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geodesic.contexts import Episodes, IntArray
+from geodesic.contexts import Arrays, Episodes, IntArray
 from geodesic.contexts.episodes import COLUMNS
-from geodesic.records.schema import Arrays
 
 PREFIX = "waiting/"
 

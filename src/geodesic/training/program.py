@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import gymnasium as gym
 import jax
@@ -16,8 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodesic.contexts import Particles
-from geodesic.envs.cmdp import ContextualMDP
+from geodesic.envs.cmdp import ContextualMDP, EnvState
 from geodesic.learners.base import Key, Learner, LearnerState, Transitions
+
+Leaf = Any  # an array on the device, on the host, or nothing: ()
+T = TypeVar("T")
 
 CAPACITY = 4096  # particles of a distribution in the program; larger ones are thinned
 SHORT = 8  # rollouts up to here are unrolled
@@ -26,21 +29,21 @@ SHORT = 8  # rollouts up to here are unrolled
 class Sampler(NamedTuple):
     """A distribution as the program sees it: points (CAPACITY, d), cumulative weights (CAPACITY,), and its stage."""
 
-    points: Any
-    cumulative: Any
-    stage: Any
+    points: Leaf
+    cumulative: Leaf
+    stage: Leaf
 
 
 class EnvSlot(NamedTuple):
     """One environment under way, and the episode in it; the discounted return only where the task measures it."""
 
-    env: Any
+    env: EnvState
     obs: jax.Array
     context: jax.Array
     stage: jax.Array
     total: jax.Array
     length: jax.Array
-    discounted: Any = ()
+    discounted: Leaf = ()
 
 
 class RunState(NamedTuple):
@@ -51,23 +54,26 @@ class RunState(NamedTuple):
     key: Key
 
 
+Carry = tuple[EnvSlot, jax.Array, jax.Array, Key]  # of an evaluation: slots, ended, success, key
+
+
 class Log(NamedTuple):
     """What happened at each step of a segment; leading axes (iterations, rollout, n_envs)."""
 
-    ended: Any
-    context: Any
-    total: Any
-    length: Any
-    stage: Any
-    success: Any
-    discounted: Any
+    ended: Leaf
+    context: Leaf
+    total: Leaf
+    length: Leaf
+    stage: Leaf
+    success: Leaf
+    discounted: Leaf
 
 
 class Compiling(NamedTuple):
     """Programs for a number of runs; `result()` waits for them."""
 
-    segment: Future[Any]
-    evaluate: Future[Any]
+    segment: Future[jax.stages.Compiled]
+    evaluate: Future[jax.stages.Compiled]
 
 
 class Program:
@@ -169,7 +175,7 @@ class Program:
         space = self.mdp.action_space
         return jnp.asarray(jnp.clip(action, space.low, space.high)) if isinstance(space, gym.spaces.Box) else action
 
-    def _evaluate(self, state: RunState, sampler: Sampler, key: Key) -> tuple[jax.Array, jax.Array, Any]:
+    def _evaluate(self, state: RunState, sampler: Sampler, key: Key) -> tuple[Leaf, Leaf, Leaf]:
         """Returns, successes and discounted returns (eval_episodes,) of the policy on contexts from the sampler."""
         reset, run = jax.random.split(key)
         slots = jax.vmap(partial(self._reset, sampler))(jax.random.split(reset, self.eval_episodes))
@@ -177,10 +183,10 @@ class Program:
         flags = jax.eval_shape(jax.vmap(self.mdp.success), slots.env, slots.context)
         unknown = jnp.zeros(flags.shape, flags.dtype)
 
-        def alive(carry: Any) -> jax.Array:
+        def alive(carry: Carry) -> jax.Array:
             return jnp.logical_not(carry[1].all())
 
-        def step(carry: Any) -> Any:
+        def step(carry: Carry) -> Carry:
             slots, ended, success, key = carry
             key, now, act = jax.random.split(key, 3)
             if self.eval_policy == "stochastic":
@@ -221,6 +227,7 @@ def as_sampler(distribution: Particles, stage: int) -> Sampler:
     )
 
 
-def stack(trees: list[Any]) -> Any:
+def stack(trees: list[T]) -> T:
     """Trees of one shape as one tree with a leading axis (runs,)."""
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
+    stacked: T = jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
+    return stacked

@@ -1,169 +1,26 @@
-"""The teacher: episodes in, in beginning order to the curriculum, recorded, checkpointed, the next distribution out.
-
-It needs no JAX. Trainers, callbacks of other libraries and loops of one's own all stand in front of the same one.
-"""
+"""The teacher: a curriculum in front of a training loop of one's own."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geodesic.contexts import Episodes, FloatArray, Particles, as_count, as_vector
-from geodesic.curricula import Curriculum, State
-from geodesic.errors import CheckpointError, InvalidInput
-from geodesic.records import RunConfig, RunFolder, StageDistribution, checkpoint_path, finished, read_config
-from geodesic.records.schema import Arrays
+from geodesic.contexts import Arrays, Episodes, FloatArray, Particles, as_count, as_vector
+from geodesic.curricula import State
+from geodesic.errors import InvalidInput
+from geodesic.records import RunConfig, RunFolder, finished, read_config
 from geodesic.tasks import Task, load
-from geodesic.tasks.methods import build, resolve
-from geodesic.training.ordering import Waiting
+from geodesic.tasks.methods import resolve
+from geodesic.training.lesson import Lesson
 from geodesic.training.outstanding import Outstanding
 from geodesic.training.trainer import Evaluation, Report
 
-RECENT = 20  # training episodes that a progress bar's return is the mean of
 AUTOSAVE = 20.0  # seconds
-CURRICULUM, AGENT = "curriculum/", "agent/"
+AGENT = "agent/"
 _SAMPLE = 0x73616D70  # sets the generators of samples apart from those of updates
-
-
-class Lesson:
-    """One run's curriculum under way: what trainers and loops share. `Teacher` is its public side.
-
-    The curriculum's generator is made from the seed and the number of updates so far, so that nothing but the
-    curriculum's state has to be kept.
-    """
-
-    def __init__(self, config: RunConfig, task: Task, folder: RunFolder | None) -> None:
-        self.config = config
-        self.task = task
-        self.folder = folder
-        self.curriculum: Curriculum[Any] = build(task, config.method, config.options, config.metric, config.threshold)
-        self.state: State = self.curriculum.init(self._rng(0))
-        self.waiting = Waiting.nothing(task.space.dim)
-        self.updates = 0
-        self.train_score = math.nan
-        self.target_score = math.nan
-        self.curriculum_seconds = 0.0
-        self._unwritten: list[Callable[[], None]] = []
-
-    def begin(self) -> None:
-        """The first stage on record, in a folder of its own."""
-        if self.folder is not None:
-            self.folder.create()
-        self._record_stage(0, self.state)
-
-    def take(self, report: Report, step: int) -> bool:
-        """Episodes to the record and, in the order they began, to the curriculum; whether a new stage began."""
-        if len(report.episodes):
-            self.train_score = float(report.episodes.returns[-RECENT:].mean())
-        self._unwritten.append(partial(self._record_episodes, report))
-        ready, self.waiting = self.waiting.release(report.episodes, report.began, report.under_way)
-        self.updates += 1
-        began, stage = time.perf_counter(), self.state.stage
-        self.state = self.curriculum.update(self.state, ready, self._rng(self.updates))
-        self.curriculum_seconds += time.perf_counter() - began
-        if self.state.stage == stage:
-            return False
-        self._unwritten.append(partial(self._record_stage, step, self.state))
-        return True
-
-    def evaluated(self, step: int, evaluation: Evaluation) -> None:
-        """An evaluation on the target, to the record."""
-        self.target_score = float(evaluation.scores.mean())
-        self._unwritten.append(partial(self._record_evaluation, step, evaluation, self.state, self.train_score))
-
-    def write(self) -> None:
-        """What was heard, to the folder. Apart from hearing it, so that a trainer can be at work meanwhile."""
-        for record in self._unwritten:
-            record()
-        self._unwritten.clear()
-        if self.folder is not None:
-            self.folder.flush()
-
-    def _record_evaluation(self, step: int, evaluation: Evaluation, state: State, train_score: float) -> None:
-        if self.folder is None:
-            return
-        self.folder.evaluation(
-            step, state.stage, state.alpha, evaluation.returns, evaluation.successes, evaluation.scores
-        )
-        scalars = {
-            "target/return": float(evaluation.returns.mean()),
-            "target/success": float(evaluation.successes.mean()),
-            "target/score": float(evaluation.scores.mean()),
-            "train/score": train_score,
-            "curriculum/alpha": state.alpha,
-            "curriculum/stage": float(state.stage),
-        }
-        self.folder.scalars(step, {name: value for name, value in scalars.items() if math.isfinite(value)})
-
-    def save(self, agent: Arrays, **meta: Any) -> None:
-        """A checkpoint: with the agent's arrays, everything that decides the rest of the run."""
-        if self.folder is None:
-            return
-        self.write()
-        own = self.curriculum.save(self.state).items()
-        arrays = {**agent, **{CURRICULUM + name: value for name, value in own}, **self.waiting.save()}
-        seen = {"updates": self.updates, "train_score": self.train_score, "target_score": self.target_score}
-        self.folder.save(arrays, {**seen, **meta})
-
-    def restore(self) -> tuple[Arrays, dict[str, Any]]:
-        """Go on from the last checkpoint; what else it holds."""
-        if self.folder is None:
-            raise InvalidInput("expected a run folder to go on from, got none")
-        arrays, meta = self.folder.load()
-        own = {name.removeprefix(CURRICULUM): arrays[name] for name in arrays if name.startswith(CURRICULUM)}
-        try:
-            self.state = self.curriculum.load(own)
-            self.waiting = Waiting.load(arrays)
-            self.updates = int(meta["updates"])
-            self.train_score, self.target_score = float(meta["train_score"]), float(meta["target_score"])
-        except KeyError as error:
-            path = checkpoint_path(self.folder.path)
-            raise CheckpointError(f"{path} is of another version: it has no {error}") from error
-        return arrays, meta
-
-    def finish(self, steps: int, **more: Any) -> None:
-        """The end: a folder with a summary holds a finished run."""
-        if self.folder is None:
-            return
-        self.write()
-        self.folder.close()
-        self.folder.summary(
-            {
-                "steps": steps,
-                "stage": self.state.stage,
-                "alpha": self.state.alpha,
-                "target_score": self.target_score,
-                "failures": int(getattr(self.state, "failures", 0)),
-                "curriculum_seconds": self.curriculum_seconds,
-                **more,
-            }
-        )
-
-    def _rng(self, count: int) -> np.random.Generator:
-        return np.random.default_rng([self.config.seed, count])
-
-    def _record_episodes(self, report: Report) -> None:
-        if self.folder is None:
-            return
-        own = report.episodes
-        rest = (own.successes, own.returns, *own.contexts.T)
-        self.folder.episodes(report.ended, own.stages, report.returns, own.lengths, rest)
-
-    def _record_stage(self, step: int, state: State) -> None:
-        if self.folder is None:
-            return
-        target = self.task.target_particles
-        snapshot = self.curriculum.snapshot(state)
-        new = StageDistribution(state.stage, step, state.alpha, state.distribution, snapshot)
-        distance = float(np.linalg.norm(state.distribution.mean() - target.mean()))
-        self.folder.stage(new, state.kind, state.event, self.task.infeasible(state.distribution), distance)
 
 
 class Teacher:

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.contexts import Episodes, FloatArray, IntArray, Particles
-from geodesic.records.schema import Arrays
+from geodesic.contexts import Arrays, Episodes, FloatArray, IntArray, Particles
 
 Policy = Callable[[NDArray[np.float32]], NDArray[Any]]  # observation -> action, as the Gymnasium environment has them
 

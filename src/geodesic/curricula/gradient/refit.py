@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geodesic.contexts import ContextSpace, Particles
-from geodesic.curricula.base import Arrays
+from geodesic.contexts import Arrays, ContextSpace, Particles
 from geodesic.metrics.base import Fitted, Metric
 from geodesic.transport.geodesic import Geodesic
 

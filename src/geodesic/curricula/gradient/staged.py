@@ -5,13 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from geodesic.contexts import Episodes, FloatArray, Particles
-from geodesic.curricula.base import Arrays, Curriculum, State
+from geodesic.contexts import Arrays, Episodes, FloatArray, Particles
+from geodesic.curricula.base import Curriculum, State
 from geodesic.curricula.gradient.paces import FixedStep, Pace, Path
 from geodesic.errors import InvalidInput
 
@@ -30,7 +29,7 @@ class StagedState(State):
     moves: int = 0
     seen: Episodes = field(default_factory=lambda: Episodes.empty(1))
     trained: Particles | None = None
-    picture: dict[str, NDArray[Any]] = field(default_factory=dict)
+    picture: Arrays = field(default_factory=dict)
 
     def absorb(self, episodes: Episodes, window: int, memory: int) -> Self:
         """Take note of the episodes that began in this stage; those of earlier stages only count as seen."""

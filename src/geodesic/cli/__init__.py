@@ -1,0 +1,44 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from geodesic.cli.options import EXIT_USAGE, parser
+from geodesic.errors import CheckpointError, GeodesicError, InvalidInput
+from geodesic.runtime import one_thread_per_process
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+EXIT_FAILED = 1
+
+__all__ = ["main", "parser"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 on success, 1 on a failed run, 2 on bad usage with a one-line message."""
+    options = parser().parse_args(arguments)
+    one_thread_per_process()
+    try:
+        options.command(options, _console())
+    except (InvalidInput, CheckpointError) as error:
+        return _complain(error, EXIT_USAGE)
+    except GeodesicError as error:
+        return _complain(error, EXIT_FAILED)
+    except KeyboardInterrupt as stop:
+        return _complain(str(stop) or "stopped; the same command goes on where it was", EXIT_FAILED)
+    return 0
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(markup=False, highlight=False, soft_wrap=True)
+
+
+def _complain(error: object, code: int) -> int:
+    sys.stderr.write(f"geodesic: {' '.join(str(error).split())}\n")
+    return code

@@ -1,0 +1,111 @@
+"""What the commands take. Every option's help names its default."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from geodesic.cli import commands
+
+if TYPE_CHECKING:
+    from geodesic.cli.commands import Command
+
+EXIT_USAGE = 2
+TASK = "name, name:option=value, package.module:object or path/file.py:object"
+METHOD = "name[:option=value...]"
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line, and where to read on."""
+        self.exit(EXIT_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def parser() -> Parser:
+    root = Parser(prog="geodesic", description="Curriculum reinforcement learning along Wasserstein geodesics.")
+    root.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
+    subs = root.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(name: str, run: Command, text: str) -> argparse.ArgumentParser:
+        sub = subs.add_parser(name, help=text, description=text)
+        sub.set_defaults(command=run)
+        return sub
+
+    command("list", commands.list_all, "tasks, methods, learners, backends and metrics, with a line on each")
+    check = command("check", commands.check_one, "whether a task keeps the contract; what to add if it does not")
+    check.add_argument("task", metavar="TASK", help=TASK)
+    _plan_options(command("plan", commands.plan_curriculum, "draw the curriculum without training"))
+    _run_options(command("run", commands.run_one, "train one agent with one method"))
+    _compare_options(
+        command(
+            "compare", commands.compare_all, "methods x seeds, in processes; call it again to go on where it stopped"
+        )
+    )
+    command("theory", commands.theory, "check the lemma, the theorem and the corollary on random tabular problems")
+    demo = command("demo", commands.run_demo, "the maze with and without a curriculum, in a minute")
+    demo.add_argument("--out", type=Path, default=Path("runs/demo"), help="folder (default: %(default)s)")
+    _quiet(demo)
+    return root
+
+
+def _plan_options(plan: argparse.ArgumentParser) -> None:
+    plan.add_argument("task", metavar="TASK", help=TASK)
+    plan.add_argument("--alphas", default="0,.25,.5,.75,1", help="shares of the way (default: %(default)s)")
+    plan.add_argument("--metric", help="distance between contexts (default: the task's)")
+    plan.add_argument("--out", type=Path, help="folder (default: runs/TASK/plan)")
+
+
+def _run_options(run: argparse.ArgumentParser) -> None:
+    run.add_argument("task", metavar="TASK", nargs="?", help=f"{TASK} (not needed with --resume or --config)")
+    run.add_argument("--method", help=f"{METHOD} (default: gradient)")
+    run.add_argument("--learner", help=f"{METHOD}, such as sac:learning_rate=1e-3 (default: the task's)")
+    run.add_argument("--backend", help="what trains (default: jax)")
+    run.add_argument("--metric", help="distance between contexts (default: the task's)")
+    run.add_argument("--threshold", type=float, help="score above which a stage is mastered (default: the task's)")
+    run.add_argument("--seed", type=int, help="of everything random (default: 0)")
+    run.add_argument("--steps", type=int, help="environment steps; with --resume, in all (default: the task's)")
+    run.add_argument(
+        "--config", type=Path, metavar="FILE", help="a run's config.json, or TOML, to repeat (default: none)"
+    )
+    run.add_argument("--out", type=Path, help="run folder (default: runs/TASK/LABEL/seed-N)")
+    run.add_argument(
+        "--save-every", type=float, default=20.0, metavar="SECONDS", help="between checkpoints (default: %(default)s)"
+    )
+    run.add_argument(
+        "--resume", type=Path, metavar="DIR", help="go on with the run in this folder (default: a new run)"
+    )
+    _quiet(run)
+
+
+def _compare_options(compare: argparse.ArgumentParser) -> None:
+    compare.add_argument("task", metavar="TASK", help=TASK)
+    compare.add_argument("--methods", default="", help=f"all, or {METHOD} with commas between (default: the task's)")
+    compare.add_argument("--learner", help=f"{METHOD} (default: the task's)")
+    compare.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each method (default: %(default)s)")
+    compare.add_argument(
+        "--first-seed", type=int, default=0, metavar="S", help="seeds S ... S + N - 1 (default: %(default)s)"
+    )
+    compare.add_argument("--steps", type=int, help="environment steps of each run (default: the task's)")
+    compare.add_argument(
+        "--threshold", type=float, help="score that counts as mastered and solved (default: the task's)"
+    )
+    compare.add_argument("--out", type=Path, help="folder (default: runs/TASK/compare)")
+    compare.add_argument("--executor", default="local", choices=["local"], help="who runs them (default: %(default)s)")
+    compare.add_argument("--workers", type=int, help="processes (default: one per core)")
+    compare.add_argument("--at-once", type=int, help="runs in one program (default: 1, all of them on a GPU)")
+    compare.add_argument(
+        "--record", type=Path, metavar="FILE", help="keep the table in this Markdown file (default: none)"
+    )
+    _quiet(compare)
+
+
+def _quiet(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--quiet", action="store_true", help="no progress, only the summary (default: progress)")
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> NoReturn:
+        from geodesic import __version__
+
+        parser.exit(message=f"geodesic {__version__}\n")
