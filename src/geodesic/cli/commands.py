@@ -145,8 +145,12 @@ def _recorded(config: RunConfig, name: str, said: object) -> object:
         same = own and resolve(task_of(config), str(said), config.metric)[:2] == (config.method, config.options)
         return said if same else config.label
     if name == "learner":
-        same = learner_of(task_of(config), said) == (config.learner, config.learner_options)
-        return said if same else config.learner
+        task = task_of(config)
+        if learner_of(task, said) == (config.learner, config.learner_options):
+            return said
+        usual = learner_of(task, config.learner)[1]
+        changed = {key: value for key, value in config.learner_options.items() if usual.get(key) != value}
+        return ":".join([str(config.learner), *(f"{key}={value}" for key, value in changed.items())])
     return getattr(config, name)
 
 

@@ -109,15 +109,15 @@ def state_distance(rewards: FloatArray, chain: Table, gamma: float) -> FloatArra
     return _stochastic(rewards, gaps, chain, gamma)
 
 
-def _deterministic(gaps: FloatArray, following: IntArray, gamma: float) -> FloatArray:
+def _deterministic(gaps: FloatArray, next_state: IntArray, gamma: float) -> FloatArray:
     """d_2K = d_K + gamma^K d_K(f^K, f^K): the sum over 2^k steps takes k gathers instead of 2^k sweeps."""
     distances, discount = gaps, gamma
     for _ in range(64):
-        rest = discount * _take(distances, following)
+        rest = discount * _take(distances, next_state)
         distances = distances + rest
         if rest.max() <= 1e-15 * distances.max():
             return distances
-        following, discount = following[following], discount**2
+        next_state, discount = next_state[next_state], discount**2
     raise SolverFailed("expected every episode to end under the policy for gamma = 1, got a sum that does not converge")
 
 
@@ -144,10 +144,10 @@ def _evaluate(gap: FloatArray, couplings: csr_array, gamma: float, start: FloatA
     """The distances d = gap + gamma C d of fixed couplings C, one row per pair of states."""
     distances = start
     for _ in range(int(np.ceil(np.log(1e-14) / np.log(max(gamma, 1e-14))))):
-        following = gap + gamma * (couplings @ distances)
-        if np.abs(following - distances).max() <= 1e-16 * following.max():
+        after = gap + gamma * (couplings @ distances)
+        if np.abs(after - distances).max() <= 1e-16 * after.max():
             break
-        distances = following
+        distances = after
     return np.asarray(distances)
 
 

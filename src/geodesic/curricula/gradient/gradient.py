@@ -79,8 +79,8 @@ class Gradient(Staged):
 
     def explore(self, state: StagedState, recipe: Recipe, verdict: str, rng: np.random.Generator) -> StagedState:
         """Hand out uniform contexts, to see returns where the path may lead."""
-        following = state.enter(recipe.space.uniform(UNIFORM, rng), state.alpha, verdict)
-        return following.replace(kind="explore", trained=state.distribution)
+        moved = state.enter(recipe.space.uniform(UNIFORM, rng), state.alpha, verdict)
+        return moved.replace(kind="explore", trained=state.distribution)
 
     def refit(self, state: StagedState, recipe: Recipe, rng: np.random.Generator) -> StagedState:
         """Fit the metric to the latest episodes and go on under it."""
@@ -89,10 +89,10 @@ class Gradient(Staged):
         metric = recipe.fit(state.seen, rng, anchors)
         onward, back = (Geodesic(trained, end, metric) for end in (self.target, self.source))
         path = Onward(onward, back, state.alpha, self.particles, rng)
-        following = self.move(state, path, state.event)
-        if following is state:  # the pace stays: back to training where it was
-            following = state.enter(trained, state.alpha, state.event)
-        return following.replace(picture=picture(metric, onward, recipe.space, self.particles, rng))
+        moved = self.move(state, path, state.event)
+        if moved is state:  # the pace stays: back to training where it was
+            moved = state.enter(trained, state.alpha, state.event)
+        return moved.replace(picture=picture(metric, onward, recipe.space, self.particles, rng))
 
     @property
     def particles(self) -> int:
