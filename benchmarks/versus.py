@@ -1,0 +1,56 @@
+"""Is this checkout as fast as another one? Whole runs of both, in turns, by the CPU time that they take.
+
+    python -m benchmarks.versus PATH     # of the other checkout, such as a clone of the commit before a change
+
+Runs go through the command line, which both must have. The first run of each compiles and is not counted. CPU time, and
+the least of some rounds, because other work on the machine hurts it less than wall-clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent.parent
+RUNS = {"maze": 60_000, "point-mass": 60_000, "u-maze": 99_200}
+
+
+def seconds(checkout: Path, task: str, steps: int, folder: Path) -> float:
+    """User and system seconds of one run in a process of its own."""
+    shutil.rmtree(folder, ignore_errors=True)
+    command = [sys.executable, "-m", "geodesic.cli", "run", task, "--steps", str(steps), "--out", str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(command)} failed in {checkout}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("other", type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        for task, steps in RUNS.items():
+            spent: dict[str, list[float]] = {"other": [], "this": []}
+            for checkout in (options.other, HERE):
+                seconds(checkout, task, steps, Path(work) / "run")
+            for _ in range(options.rounds):
+                for name, checkout in (("other", options.other), ("this", HERE)):
+                    spent[name].append(seconds(checkout, task, steps, Path(work) / "run"))
+            other, this = min(spent["other"]), min(spent["this"])
+            print(
+                f"{task:<11} {steps} steps: other {other:.2f} s, this {this:.2f} s of CPU time; {this / other:.3f} x",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
