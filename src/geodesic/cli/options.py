@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -108,4 +109,5 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> NoReturn:
         from geodesic import __version__
 
-        parser.exit(message=f"geodesic {__version__}\n")
+        sys.stdout.write(f"geodesic {__version__}\n")
+        parser.exit()

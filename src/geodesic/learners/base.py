@@ -52,5 +52,8 @@ class Learner(Protocol):
     def learn(self, state: LearnerState, transitions: Transitions, key: Key) -> LearnerState:
         """The state after one iteration's transitions."""
 
+    def params(self, state: LearnerState) -> LearnerState:
+        """What is learned, as a tree of arrays: NaN or infinite values in it mean that the run is lost."""
+
     def policy(self, state: LearnerState, obs: jax.Array) -> jax.Array:
         """The deterministic action, in the environment's units."""

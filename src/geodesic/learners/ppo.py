@@ -96,6 +96,9 @@ class PPO:
         action = output + jnp.exp(state.params["log_std"]) * jax.random.normal(key, output.shape)
         return action, action
 
+    def params(self, state: PPOState) -> Params:
+        return state.params
+
     def policy(self, state: PPOState, obs: jax.Array) -> jax.Array:
         output = self._actor(state.params, normalized(state.moments, obs))
         return output if "log_std" in state.params else output.argmax(axis=-1)

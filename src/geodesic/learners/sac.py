@@ -108,6 +108,9 @@ class SAC:
         scaled = jnp.where(state.steps < self.learning_starts, uniform, jnp.tanh(mean + jnp.exp(log_std) * noise))
         return unscale(scaled, state), scaled
 
+    def params(self, state: SACState) -> Params:
+        return state.agent.actor, state.agent.critic, state.agent.log_alpha
+
     def policy(self, state: SACState, obs: jax.Array) -> jax.Array:
         mean, _ = self._gaussian(state.agent.actor, normalized(state.moments, obs))
         return unscale(jnp.tanh(mean), state)

@@ -45,6 +45,9 @@ class CurriculumPlan:
 
 def plan(task: Task, alphas: Sequence[float], metric: str | None = None) -> CurriculumPlan:
     """What gradient and linear would train on at each alpha."""
+    for alpha in alphas:
+        if not 0 <= alpha <= 1:
+            raise InvalidInput(f"expected alphas in [0, 1], got {alpha:g}")
     name = resolve(task, "gradient", metric)[2]
     chosen = task.make_metric(name)
     if isinstance(chosen, Recipe):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 from geodesic import learners
-from geodesic.errors import CheckpointError, InvalidInput
+from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 from geodesic.learners.base import Learner
 from geodesic.records import RunConfig, RunFolder, checkpoint, checkpoint_path, finished, read_config
 from geodesic.runs.config import task_of
@@ -57,6 +57,7 @@ class Batch:
     segment: int = 0
     watch: Watch = _silent
     checkpoint_seconds: float = 20.0
+    lost: dict[int, str] = field(default_factory=dict)  # runs that diverged, and where
 
     @property
     def step(self) -> int:
@@ -71,13 +72,17 @@ class Batch:
         return [lesson.config.seed for lesson in self.lessons]
 
     def train(self) -> None:
-        """To the end: segments of training, with the curricula, evaluations and checkpoints in between."""
+        """To the end: segments of training, with the curricula, evaluations and checkpoints in between.
+
+        A run whose parameters or returns are not finite any more is lost: its last checkpoint and records stay as they
+        are, the others go on, and at the end it is named.
+        """
         started = saved = time.monotonic()
         if self.segment == 0:
             self._evaluate()
         with Stopping() as stop:
             self._start_segment()
-            while self.step < self.config.steps:
+            while self.step < self.config.steps and self.going:
                 self._take()
                 if self.segment % self.config.eval_every == 0 or self.step >= self.config.steps:
                     self._evaluate()
@@ -90,11 +95,19 @@ class Batch:
                 self._show()
         self.save()
         self._finish(time.monotonic() - started)
+        if self.lost:
+            raise RunFailed("; ".join(self.lost.values()))
+
+    @property
+    def going(self) -> list[tuple[int, Lesson]]:
+        """The runs that go on, with their places in the batch."""
+        return [(index, lesson) for index, lesson in enumerate(self.lessons) if index not in self.lost]
 
     def save(self) -> None:
         """A checkpoint of every run. Everything that decides the rest of a run is in it."""
-        for lesson, arrays in zip(self.lessons, self.trainer.save()):
-            lesson.save(arrays, segment=self.segment)
+        arrays = self.trainer.save()
+        for index, lesson in self.going:
+            lesson.save(arrays[index], segment=self.segment)
 
     def _start_segment(self) -> None:
         if self.step < self.config.steps:
@@ -104,17 +117,20 @@ class Batch:
         """Wait for the segment; the curricula hear of it, and runs that enter a new stage go on there."""
         reports = self.trainer.finish_segment(self.step)
         self.segment += 1
-        for index, (lesson, report) in enumerate(zip(self.lessons, reports)):
-            if lesson.take(report, self.step):
+        for index, lesson in self.going:
+            if not reports[index].finite:
+                self.lost[index] = _diverged(lesson.config, self.step)
+            elif lesson.take(reports[index], self.step):
                 self.trainer.enter(index, lesson.state.distribution, lesson.state.stage)
 
     def _evaluate(self) -> None:
-        for lesson, evaluation in zip(self.lessons, self.trainer.evaluate(self.seeds, self.step)):
-            lesson.evaluated(self.step, evaluation)
+        evaluations = self.trainer.evaluate(self.seeds, self.step)
+        for index, lesson in self.going:
+            lesson.evaluated(self.step, evaluations[index])
 
     def _show(self) -> None:
         """To the folders and to who is watching; the next segment is under way meanwhile."""
-        for index, lesson in enumerate(self.lessons):
+        for index, lesson in self.going:
             lesson.write()
             state = lesson.state
             step, steps = min(self.step, lesson.config.steps), lesson.config.steps
@@ -122,8 +138,15 @@ class Batch:
             self.watch(index, Progress(step, steps, state.stage, state.alpha, *scores))
 
     def _finish(self, seconds: float) -> None:
-        for lesson in self.lessons:
+        for _, lesson in self.going:
             lesson.finish(self.step, seconds=seconds, runs_at_once=len(self.lessons))
+
+
+def _diverged(config: RunConfig, step: int) -> str:
+    return (
+        f"{config.label} seed {config.seed} diverged by step {step}: parameters or returns are not finite; its last "
+        "checkpoint is kept; try a smaller learning_rate"
+    )
 
 
 def start(

@@ -27,7 +27,7 @@ class CompiledTrainer:
     _state: RunState
     _samplers: Sampler
     _targets: Sampler
-    _log: tuple[Log, Leaf]
+    _log: tuple[Log, Leaf, Leaf]
 
     def __init__(self, program: Program, target: Particles, measure: str) -> None:
         self.program = program
@@ -61,16 +61,21 @@ class CompiledTrainer:
 
     def start_segment(self) -> None:
         state, log = self._programs.segment.result()(self._state, self._samplers)
-        self._state, self._log = state, (log, state.slots.length)
+        self._state, self._log = state, (log, state.slots.length, state.finite)
 
     def finish_segment(self, before: int) -> list[Report]:
-        log, lengths = jax.device_get(self._log)
+        log, lengths, finite = jax.device_get(self._log)
         n_envs = self.program.learner.n_envs
         end = (before + self.segment_steps) // n_envs
         return [
-            self._report(before, n_envs, end - int(own.max()), *columns)
-            for own, columns in zip(lengths, columns_of(log))
+            self._report(before, n_envs, end - int(own.max()), *columns) if good else self._lost()
+            for own, columns, good in zip(lengths, columns_of(log), finite)
         ]
+
+    def _lost(self) -> Report:
+        nothing = np.zeros(0, np.int64)
+        episodes = Episodes.empty(self._target.points.shape[1])
+        return Report(episodes, episodes.returns, nothing, nothing, 0, finite=False)
 
     def _report(self, before: int, n_envs: int, under_way: int, when: IntArray, log: Log) -> Report:
         ended = before + when

@@ -52,6 +52,7 @@ class RunState(NamedTuple):
     learner: LearnerState
     slots: EnvSlot
     key: Key
+    finite: jax.Array  # whether all that was learned and earned in the last segment is
 
 
 Carry = tuple[EnvSlot, jax.Array, jax.Array, Key]  # of an evaluation: slots, ended, success, key
@@ -124,11 +125,13 @@ class Program:
         key, fresh, reset = jax.random.split(key, 3)
         keys = jax.random.split(reset, self.learner.n_envs)
         learner = self.learner.init(fresh, self.mdp.observation_space, self.mdp.action_space)
-        return RunState(learner, jax.vmap(partial(self._reset, sampler))(keys), key)
+        return RunState(learner, jax.vmap(partial(self._reset, sampler))(keys), key, jnp.bool_(True))
 
     def _segment(self, state: RunState, sampler: Sampler) -> tuple[RunState, Log]:
         """`iterations` times: act for a rollout, then learn from it."""
-        return jax.lax.scan(lambda s, _: self._iteration(s, sampler), state, None, length=self.iterations)
+        state, log = jax.lax.scan(lambda s, _: self._iteration(s, sampler), state, None, length=self.iterations)
+        leaves = [*jax.tree.leaves(self.learner.params(state.learner)), log.total]
+        return state._replace(finite=jnp.stack([jnp.isfinite(leaf).all() for leaf in leaves]).all()), log
 
     def _iteration(self, state: RunState, sampler: Sampler) -> tuple[RunState, Log]:
         key, learn, act, slot = jax.random.split(state.key, 4)
@@ -140,7 +143,7 @@ class Program:
             return jax.vmap(partial(self._interact, sampler))(slots, self.legal(action), stored, keys[1])
 
         slots, (seen, log) = jax.lax.scan(step, state.slots, keys, unroll=rollout <= SHORT)
-        return RunState(self.learner.learn(state.learner, seen, learn), slots, key), log
+        return RunState(self.learner.learn(state.learner, seen, learn), slots, key, state.finite), log
 
     def _interact(
         self, sampler: Sampler, slot: EnvSlot, action: jax.Array, stored: jax.Array, key: Key

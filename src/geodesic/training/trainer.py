@@ -19,7 +19,8 @@ class Report:
     """What ended in one run since the last report: episodes, in the order in which they ended, and about each
 
     returns: undiscounted (the episodes' own are in the task's measure); ended: the environment step of the run;
-    began: the time step of its environment. under_way: the earliest beginning among those that go on.
+    began: the time step of its environment. under_way: the earliest beginning among those that go on. finite: whether
+    the agent's parameters and returns still are; a run that is not is lost, and the rest of its report says nothing.
     """
 
     episodes: Episodes
@@ -27,6 +28,7 @@ class Report:
     ended: IntArray
     began: IntArray
     under_way: int
+    finite: bool = True
 
 
 @dataclass(frozen=True, eq=False)

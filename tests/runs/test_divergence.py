@@ -1,0 +1,60 @@
+"""A run that diverges is seen where it happens, named with its step, and takes nobody along."""
+
+import numpy as np
+import pytest
+
+import geodesic as gd
+from geodesic.cli import main
+from geodesic.errors import RunFailed
+from geodesic.records import checkpoint, checkpoint_path, finished, load_run
+from geodesic.runs import run
+from geodesic.runs.config import configure
+
+
+def test_a_diverged_run_fails_with_its_step_and_keeps_its_last_checkpoint(tmp_path, capsys):
+    huge = ["--learner", "sac:learning_rate=1e30", "--steps", "6000", "--save-every", "0"]
+    assert main(["run", "point-mass", *huge, "--out", str(tmp_path), "--quiet"]) == 1
+    shown = capsys.readouterr().err
+    assert "diverged by step 1000: parameters or returns are not finite" in shown
+    assert shown.count("\n") == 1
+    assert not finished(tmp_path)
+    arrays, meta = checkpoint.load(checkpoint_path(tmp_path))
+    assert meta["segment"] * 500 < 1000
+    assert all(np.isfinite(array).all() for name, array in arrays.items() if "agent" in name)
+
+
+def test_the_other_runs_of_its_batch_go_on_as_if_it_were_not_there(tmp_path, monkeypatch):
+    configs = [configure("maze", "uniform", seed, 2000) for seed in (0, 1, 2)]
+    folders = [tmp_path / str(seed) for seed in (0, 1, 2)]
+    batch = run.start(configs, folders)
+    whole = batch.trainer.finish_segment
+
+    def poisoned(before):
+        reports = whole(before)
+        if before == 1000:
+            reports[1] = batch.trainer._lost()
+        return reports
+
+    monkeypatch.setattr(batch.trainer, "finish_segment", poisoned)
+    with pytest.raises(
+        RunFailed, match=r"^uniform seed 1 diverged by step 1500: [^;]*; its last checkpoint is kept"
+    ):
+        batch.train()
+    assert [finished(folder) for folder in folders] == [True, False, True]
+    run.start(configs, [tmp_path / f"whole-{seed}" for seed in (0, 1, 2)]).train()
+    for seed in (0, 2):
+        for name in ("episodes.csv", "evaluations.csv"):
+            assert (folders[seed] / name).read_bytes() == (tmp_path / f"whole-{seed}" / name).read_bytes()
+    assert load_run(folders[1]).evaluations.steps.max() <= 1000
+
+
+@pytest.mark.parametrize("learner", [gd.PPO(n_envs=2, rollout=8, batch_size=4), gd.SAC(buffer_size=64)])
+def test_what_is_learned_is_what_is_looked_at(learner):
+    import gymnasium as gym
+    import jax
+
+    box = gym.spaces.Box(-1, 1, (2,), np.float32)
+    state = learner.init(jax.random.key(0), box, box)
+    learned = jax.tree.leaves(learner.params(state))
+    assert len(learned) >= 10
+    assert all(np.isfinite(leaf).all() for leaf in learned)
