@@ -3,14 +3,71 @@
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = ("torch", "mujoco", "ray", "matplotlib", "ot", "jax", "sklearn", "tensorboard", "stable_baselines3")
+GYMNASIUM_TASK = """
+import numpy as np
+import geodesic as gd
+
+def put(env, length):
+    env.length = length
+
+task = gd.Task(
+    env="CartPole-v1", contexts={"length": (0.1, 1.0, "m")}, source={"length": (0.5, 1.0)}, target={"length": 0.1},
+    threshold=100.0, apply=put,
+)
+"""
+LOOP = """
+teacher = gd.Teacher(task, "gradient:step=0.5:window=2")
+env = task.make()
+while not teacher.done:
+    contexts = teacher.sample(4)
+    for context in contexts:
+        env.reset(seed=0, options={"context": context})
+    teacher.report(contexts, np.full(4, 200.0), np.full(4, 200))
+assert teacher.distribution == task.target_particles
+assert teacher.step == 2 * 4 * 200
+"""
 
 
-def test_import_is_light():
-    code = f"import sys, geodesic; print([name for name in {HEAVY!r} if name in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+def loaded(code, names=HEAVY):
+    """Which of these modules a fresh process has after running the code."""
+    whole = f"import sys\n{code}\nprint([name for name in {names!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import geodesic",
+        "import geodesic.cli; geodesic.cli.parser()",
+        "import geodesic.records, geodesic.training.trainer",
+    ],
+)
+def test_import_is_light(code):
+    assert loaded(code) == "[]"
+
+
+def test_a_gymnasium_task_needs_nothing_heavy():
+    assert loaded(GYMNASIUM_TASK + "task.make(); repr(task); task.metric_names") == "[]"
+
+
+def test_a_loop_of_ones_own_needs_no_jax():
+    """Straight lines are solved by POT, so that is the one that may be there."""
+    assert loaded(GYMNASIUM_TASK + LOOP, tuple(name for name in HEAVY if name != "ot")) == "[]"
+
+
+def test_a_teacher_alone_needs_nothing_heavy():
+    assert loaded(GYMNASIUM_TASK + 'gd.Teacher(task, "gradient").sample(3)') == "[]"
 
 
 def test_training_in_jax_needs_no_torch():
-    code = "import sys, geodesic.experiments.run; print([n for n in ('torch', 'mujoco', 'ray') if n in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert loaded("import geodesic.runs.run, geodesic.api", ("torch", "mujoco", "ray", "stable_baselines3")) == "[]"
+
+
+def test_every_public_name_is_there():
+    code = "import geodesic as gd; print([name for name in gd.__all__ if not hasattr(gd, name)])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

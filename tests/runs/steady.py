@@ -33,6 +33,13 @@ class Steady(gd.ContextualMDP):
         return context[1] > 0.5
 
 
+class Restless(Steady):
+    """The last of the actions costs a bit: now what is earned tells what the agent did."""
+
+    def reward(self, state, action, next_state, rng, context):
+        return 1 - 0.125 * (action == 2)
+
+
 LEARNER = gd.PPO(n_envs=2, rollout=25, batch_size=50, epochs=1, net=(8,))
 
 
@@ -54,4 +61,10 @@ def steady(env=None, **options):
     return gd.Task(**{**stated, **options})
 
 
-task = steady()
+def restless(**options):
+    """Contexts and returns that are another run's for every seed."""
+    ranges = {"source": {"length": (3.0, 5.0), "luck": 1.0}, "target": {"length": (6.0, 8.0), "luck": 1.0}}
+    return steady(Restless(), **{**ranges, **options})
+
+
+task = restless()

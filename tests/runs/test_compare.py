@@ -9,7 +9,7 @@ import pytest
 from lasting import contents
 
 from geodesic.cli import main
-from geodesic.errors import InvalidInput, RunFailed
+from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 from geodesic.records import load_comparison
 from geodesic.report.text import record, sparklines
 from geodesic.runs.compare import compare, plan_comparison, run_folder
@@ -190,7 +190,7 @@ def test_another_comparison_is_not_mixed_in(tmp_path):
 def test_a_damaged_note_on_the_comparison_is_refused(tmp_path, text):
     plan(tmp_path)
     (tmp_path / "comparison.json").write_text(text)
-    with pytest.raises(Exception, match=r"damaged file .*comparison.json"):
+    with pytest.raises(CheckpointError, match=r"damaged file .*comparison.json"):
         plan(tmp_path)
 
 

@@ -36,9 +36,7 @@ def test_the_other_runs_of_its_batch_go_on_as_if_it_were_not_there(tmp_path, mon
         return reports
 
     monkeypatch.setattr(batch.trainer, "finish_segment", poisoned)
-    with pytest.raises(
-        RunFailed, match=r"^uniform seed 1 diverged by step 1500: [^;]*; its last checkpoint is kept"
-    ):
+    with pytest.raises(RunFailed, match=r"^uniform seed 1 diverged by step 1500: [^;]*; its last checkpoint is kept"):
         batch.train()
     assert [finished(folder) for folder in folders] == [True, False, True]
     run.start(configs, [tmp_path / f"whole-{seed}" for seed in (0, 1, 2)]).train()

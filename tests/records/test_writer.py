@@ -1,0 +1,190 @@
+"""A run's folder as it is written: exact lines, cut back to a checkpoint, and nothing overwritten."""
+
+import json
+
+import numpy as np
+import pytest
+
+from geodesic.contexts import Particles
+from geodesic.errors import CheckpointError, InvalidInput, RunFailed
+from geodesic.records import RunConfig, RunFolder, StageDistribution, finished, load_run, read_config, versions
+from geodesic.records.schema import TABLES
+
+CONFIG = RunConfig(
+    task="mine", name="mine", portable=False, contexts=["length", "mass"], method="gradient", label="gradient", seed=0,
+    steps=100, threshold=1.0, solved=2.0, measure="return", discount=0.99, metric="l2", backend="jax", learner="ppo",
+    segment=1, eval_every=2, eval_episodes=3, eval_policy="deterministic", options={"step": 0.5},
+)  # fmt: skip
+
+
+def stage(number, step=0, alpha=0.0, snapshot=None):
+    return StageDistribution(number, step, alpha, Particles([[1.0, 2.0], [3.0, 4.0]]), snapshot or {})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = RunFolder(tmp_path / "run", CONFIG)
+    made.create()
+    return made
+
+
+def add_episodes(folder, *steps):
+    """An episode that ended at each of these steps."""
+    n = len(steps)
+    ones = np.ones(n)
+    folder.episodes(np.array(steps), np.zeros(n, int), ones / 3, np.full(n, 7), (ones, ones / 3, ones * 2.5, -ones))
+
+
+def lines(folder, name):
+    return (folder.path / name).read_text().splitlines()
+
+
+def test_a_new_folder_has_its_configuration_and_the_heads_of_its_tables(folder):
+    assert sorted(path.name for path in folder.path.iterdir()) == ["config.json", *sorted(TABLES)]
+    assert lines(folder, "episodes.csv") == ["step,stage,return,length,success,score,context_length,context_mass"]
+    assert lines(folder, "evaluations.csv") == ["step,stage,alpha,return,return_std,success,score"]
+    assert lines(folder, "stages.csv") == ["stage,step,alpha,kind,event,particles,infeasible,distance"]
+    stored = json.loads((folder.path / "config.json").read_text())
+    assert stored == {**CONFIG.to_json(), "versions": versions()}
+    assert read_config(folder.path) == CONFIG
+
+
+def test_rows_wait_for_a_flush_and_are_written_as_they_are_read(folder):
+    add_episodes(folder, 7, 14)
+    returns = np.array([1.0, 2.0, 6.0])
+    folder.evaluation(20, 1, 0.5, returns, np.array([0.0, 1.0, 1.0]), returns / 2)
+    folder.stage(stage(0), "explore", "step cap", 0.25, 1 / 3)
+    assert len(lines(folder, "episodes.csv")) == 1
+    folder.flush()
+    assert lines(folder, "episodes.csv")[1:] == [
+        "7,0,0.333333333,7,1,0.333333333,2.5,-1", "14,0,0.333333333,7,1,0.333333333,2.5,-1",
+    ]  # fmt: skip
+    assert lines(folder, "evaluations.csv")[1:] == ["20,1,0.5,3,2.1602469,0.666666667,1.5"]
+    assert lines(folder, "stages.csv")[1:] == ["0,0,0,explore,step cap,2,0.25,0.333333333"]
+    run = load_run(folder.path)
+    assert run.episodes.steps.tolist() == [7, 14]
+    assert run.evaluations.scores.tolist() == [1.5]
+    assert (run.stages.kinds, run.stages.events) == (("explore",), ("step cap",))
+    folder.flush()
+    assert len(lines(folder, "episodes.csv")) == 3  # nothing is written twice
+
+
+def test_words_with_commas_and_quotes_are_read_back(tmp_path):
+    folder = RunFolder(tmp_path, CONFIG.replace(contexts=['the "length", in m', "mass"]))
+    folder.create()
+    add_episodes(folder, 3)
+    folder.stage(stage(0), "train", 'mastered, "well"', 0.0, 0.0)
+    folder.save({}, {})
+    run = load_run(tmp_path)
+    assert run.episodes.contexts.tolist() == [[2.5, -1.0]]
+    assert run.stages.events == ('mastered, "well"',)
+
+
+def test_no_episodes_are_no_rows(folder):
+    add_episodes(folder)
+    folder.flush()
+    assert len(lines(folder, "episodes.csv")) == 1
+
+
+def test_a_checkpoint_cuts_the_files_back_to_what_they_were(folder):
+    folder.stage(stage(0), "train", "start", 0.0, 1.0)
+    add_episodes(folder, 7)
+    folder.save({"agent": np.arange(3)}, {"segment": 4})
+    then = {path.name: path.read_bytes() for path in folder.path.iterdir() if path.is_file()}
+    folder.stage(stage(1, 20, 0.5, {"heat": np.eye(2)}), "train", "mastered", 0.0, 0.5)
+    add_episodes(folder, 14, 21)
+    folder.flush()
+    again = RunFolder(folder.path, CONFIG)
+    arrays, meta = again.load()
+    assert (arrays["agent"].tolist(), meta["segment"]) == ([0, 1, 2], 4)
+    again.save(arrays, {"segment": 4})
+    assert {path.name: path.read_bytes() for path in folder.path.iterdir() if path.is_file()} == then
+
+
+def test_stages_that_the_curriculum_file_has_beyond_the_checkpoint_are_dropped(folder):
+    """curriculum.npz is written just before the checkpoint: a kill in between leaves it longer."""
+    folder.stage(stage(0), "train", "start", 0.0, 1.0)
+    folder.save({}, {})
+    checkpoint = (folder.path / "checkpoint" / "latest.npz").read_bytes()
+    folder.stage(stage(1, 20, 0.5, {"heat": np.eye(2)}), "train", "mastered", 0.0, 0.5)
+    folder.save({}, {})
+    (folder.path / "checkpoint" / "latest.npz").write_bytes(checkpoint)
+    again = RunFolder(folder.path, CONFIG)
+    again.load()
+    again.stage(stage(1, 30, 0.25), "train", "mastered", 0.0, 0.5)
+    again.save({}, {})
+    run = load_run(folder.path)
+    assert [(each.stage, each.step, each.alpha) for each in run.curriculum] == [(0, 0, 0.0), (1, 30, 0.25)]
+    assert run.stages.steps.tolist() == [0, 30]
+    assert run.curriculum[1].snapshot == {}
+
+
+def test_snapshots_survive_a_checkpoint(folder):
+    folder.stage(stage(0, snapshot={"heat": np.eye(2)}), "train", "start", 0.0, 1.0)
+    folder.save({}, {})
+    again = RunFolder(folder.path, CONFIG)
+    again.load()
+    again.stage(stage(1), "train", "mastered", 0.0, 1.0)
+    again.save({}, {})
+    first, second = load_run(folder.path).curriculum
+    np.testing.assert_array_equal(first.snapshot["heat"], np.eye(2))
+    assert second.snapshot == {}
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"options": {"step": 0.25}}, {"threshold": 3.0}, {"learner": "sac"}])
+def test_a_checkpoint_of_another_run_is_refused(folder, change):
+    folder.stage(stage(0), "train", "start", 0.0, 1.0)
+    add_episodes(folder, 7)
+    folder.save({}, {})
+    add_episodes(folder, 14)
+    folder.flush()
+    before = (folder.path / "episodes.csv").read_bytes()
+    with pytest.raises(CheckpointError, match=r"latest.npz belongs to another run than .*config.json"):
+        RunFolder(folder.path, CONFIG.replace(**change)).load()
+    assert (folder.path / "episodes.csv").read_bytes() == before  # nothing was cut
+
+
+def test_a_longer_budget_is_still_the_same_run(folder):
+    folder.stage(stage(0), "train", "start", 0.0, 1.0)
+    folder.save({}, {"segment": 1})
+    assert RunFolder(folder.path, CONFIG.replace(steps=500)).load()[1]["segment"] == 1
+
+
+def test_a_folder_is_begun_with_its_first_checkpoint(folder):
+    assert not folder.begun()
+    RunFolder(folder.path, CONFIG).create()  # there was nothing to lose
+    folder.stage(stage(0), "train", "start", 0.0, 1.0)
+    folder.save({}, {})
+    assert folder.begun()
+    with pytest.raises(InvalidInput, match="already holds a run; try --resume"):
+        RunFolder(folder.path, CONFIG).create()
+
+
+def test_a_folder_with_a_summary_is_finished_until_it_is_opened_again(folder):
+    assert not finished(folder.path)
+    folder.summary({"steps": 100})
+    assert finished(folder.path)
+    assert json.loads((folder.path / "summary.json").read_text()) == {"steps": 100}
+    folder.reopen()
+    assert not finished(folder.path)
+    folder.reopen()
+
+
+def test_what_cannot_be_written_is_an_error_of_ours(tmp_path, folder):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InvalidInput, match="cannot write to .*file/run: Not a directory"):
+        RunFolder(tmp_path / "file" / "run", CONFIG).create()
+    (folder.path / "episodes.csv").unlink()
+    (folder.path / "episodes.csv").mkdir()
+    add_episodes(folder, 7)
+    with pytest.raises(RunFailed, match="cannot write .*episodes.csv: Is a directory"):
+        folder.flush()
+
+
+def test_closing_writes_what_waits(folder):
+    add_episodes(folder, 7)
+    folder.scalars(7, {"target/return": 1.0})
+    folder.close()
+    assert len(lines(folder, "episodes.csv")) == 2
+    assert list(folder.path.glob("events.out.tfevents*"))
+    folder.close()

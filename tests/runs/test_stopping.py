@@ -1,0 +1,99 @@
+"""Ctrl-C and SIGTERM: what is under way is finished, kept, and goes on as if nothing had been."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from lasting import contents
+from steady import restless
+
+from geodesic.cli import main
+from geodesic.records import finished, load_run
+from geodesic.runs import run
+from geodesic.runs.config import configure
+from geodesic.runs.stopping import SIGNALS, Stopping
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_the_first_signal_asks_and_the_second_interrupts(number):
+    before = [signal.getsignal(each) for each in SIGNALS]
+    with Stopping() as stop:
+        assert not stop.asked
+        signal.raise_signal(number)
+        assert stop.asked
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+    assert [signal.getsignal(each) for each in SIGNALS] == before
+
+
+def test_handlers_are_put_back_after_an_error():
+    before = [signal.getsignal(each) for each in SIGNALS]
+    with pytest.raises(ZeroDivisionError), Stopping():
+        raise ZeroDivisionError
+    assert [signal.getsignal(each) for each in SIGNALS] == before
+
+
+def test_in_another_thread_signals_are_left_alone():
+    seen = []
+
+    def work():
+        with Stopping() as stop:
+            seen.append((stop.asked, signal.getsignal(signal.SIGINT)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [(False, signal.getsignal(signal.SIGINT))]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_run_stops_between_segments_and_goes_on(tmp_path, number):
+    task = restless()
+    config = configure(task)
+    run.start([config], [tmp_path / "whole"], task).train()
+
+    def stop(index, progress):
+        if progress.step == 200:
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(KeyboardInterrupt):
+        run.start([config], [tmp_path / "broken"], task, stop).train()
+    assert run.segment_of(tmp_path / "broken") == 3  # a segment has 100 steps; the one under way was finished
+    assert not finished(tmp_path / "broken")
+    run.resume([config], [tmp_path / "broken"], task).train()
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+EASY = ["run", "maze", "--method", "gradient:window=5", "--threshold", "-60", "--steps", "30000"]
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unbroken") / "run"
+    assert main([*EASY, "--out", str(folder), "--quiet"]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_command_that_is_stopped_says_how_to_go_on(tmp_path, unbroken, capsys, number):
+    folder = tmp_path / "run"
+    command = [sys.executable, "-m", "geodesic.cli", *EASY, "--out", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    evaluations = folder / "evaluations.csv"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (evaluations.exists() and evaluations.read_bytes().count(b"\n") >= 4):
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, complaint = process.communicate(timeout=60)
+    assert process.returncode == 1
+    again = f"geodesic run --resume {folder}"
+    assert complaint == f"geodesic: stopped; kept in {folder}; go on with: {again}\n"
+    assert not finished(folder)
+    assert 2000 <= load_run(folder).evaluations.steps[-1] < 30_000
+    assert main([*again.split()[1:], "--quiet"]) == 0
+    assert contents(folder) == contents(unbroken)
+    assert capsys.readouterr().err == ""
