@@ -2,6 +2,7 @@
 
 from geodesic.coupling.partitioned import partitioned_plan
 from geodesic.coupling.plans import Plan, assignment, exact_plan, pairwise_plans, shortest_hops, sorted_plan
+from geodesic.coupling.simplex import unit
 
 __all__ = [
     "Plan",
@@ -11,4 +12,5 @@ __all__ = [
     "partitioned_plan",
     "shortest_hops",
     "sorted_plan",
+    "unit",
 ]

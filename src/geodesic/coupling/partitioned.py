@@ -7,7 +7,8 @@ import warnings
 import numpy as np
 
 from geodesic.contexts import FloatArray
-from geodesic.coupling.plans import IndexArray, Plan, simplex, sorted_plan
+from geodesic.coupling.plans import Plan, sorted_plan
+from geodesic.coupling.simplex import IndexArray, simplex
 
 
 def partitioned_plan(x: FloatArray, y: FloatArray, a: FloatArray, b: FloatArray) -> Plan:
@@ -70,7 +71,7 @@ def _excess(x: FloatArray, y: FloatArray, plan: Plan, sample: int = 1000) -> flo
     first, second = (rng.choice(len(shares), sample, p=shares) for _ in range(2))
     even = np.full(sample, 1 / sample)
     anchors = y[plan.cols[first]]
-    g = simplex(_squared(x[plan.rows[first]], anchors), even, even)[1]["v"]
+    g = simplex(_squared(x[plan.rows[first]], anchors), even, even).v
     f = _conjugate(x, anchors, g)
     ends = x[plan.rows[second]], y[plan.cols[second]]
     slack = ((ends[0] - ends[1]) ** 2).sum(axis=1) - f[plan.rows[second]] - _conjugate(ends[1], x, f)

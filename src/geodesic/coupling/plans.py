@@ -1,27 +1,20 @@
-"""Exact optimal plans between weighted point sets, as sparse atoms. The only place that calls a transport solver."""
+"""Exact optimal plans between weighted point sets, as sparse atoms."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from geodesic.contexts import FloatArray
-from geodesic.errors import SolverFailed
-
-IndexArray = NDArray[np.intp]
-ITERATIONS = 10_000_000
-OPTIMAL = 1  # POT's code for it
+from geodesic.coupling.simplex import IndexArray, simplex, unit
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Atoms of a transport plan: `mass[k]` goes from source point `rows[k]` to target point `cols[k]`.
 
-    `excess` is 0 for an exact plan; for a partitioned one it estimates an upper bound on W2(plan) / W2 - 1.
+    `excess` is 0 for an exact plan; for a multiscale one it is an upper bound on W2(plan) / W2 - 1.
     """
 
     rows: IndexArray
@@ -33,7 +26,7 @@ class Plan:
 def exact_plan(cost: FloatArray, a: FloatArray, b: FloatArray) -> Plan:
     """argmin <cost, P> over plans with marginals a (n,) and b (m,), by network simplex."""
     rows, cols = np.flatnonzero(a), np.flatnonzero(b)
-    return _lift(simplex(cost[np.ix_(rows, cols)], a[rows], b[cols])[0], rows, cols)
+    return _lift(simplex(cost[np.ix_(rows, cols)], a[rows], b[cols]).coupling, rows, cols)
 
 
 def shortest_hops(cost: FloatArray, a: FloatArray, b: FloatArray) -> Plan:
@@ -45,14 +38,14 @@ def shortest_hops(cost: FloatArray, a: FloatArray, b: FloatArray) -> Plan:
     """
     rows, cols = np.flatnonzero(a), np.flatnonzero(b)
     cost, a, b = cost[np.ix_(rows, cols)], a[rows], b[cols]
-    coupling, log = simplex(cost, a, b)
-    usable = (cost - log["u"][:, None] - log["v"] <= 1e-12 * cost.max()) | (coupling > 0)
-    square = np.where(usable, cost**2, np.inf)
+    first = simplex(cost, a, b)
+    usable = (cost - first.u[:, None] - first.v <= 1e-12 * first.largest) | (first.coupling > 0)
+    square = np.where(usable, (cost / unit(cost[usable])) ** 2, np.inf)
     largest = square[usable].max()
-    if largest > 0:
-        square[~usable] = largest * (len(a) + len(b))
-        coupling = simplex(square / largest, a, b)[0]
-    return _lift(coupling, rows, cols)
+    if largest == 0:
+        return _lift(first.coupling, rows, cols)
+    square[~usable] = largest * (len(a) + len(b))
+    return _lift(simplex(square / largest, a, b).coupling, rows, cols)
 
 
 def sorted_plan(x: FloatArray, y: FloatArray, a: FloatArray, b: FloatArray) -> Plan:
@@ -66,18 +59,6 @@ def sorted_plan(x: FloatArray, y: FloatArray, a: FloatArray, b: FloatArray) -> P
     return Plan(rows[i], cols[j], np.diff(cuts, prepend=0.0))
 
 
-def simplex(cost: FloatArray, a: FloatArray, b: FloatArray) -> tuple[FloatArray, dict[str, Any]]:
-    """POT's network simplex: the coupling (n, m), and its log with the dual potentials u (n,) and v (m,)."""
-    import ot
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        coupling, log = ot.emd(a, b, cost, numItermax=ITERATIONS, log=True)
-    if log["warning"]:
-        raise SolverFailed(f"expected an optimal plan between {len(a)} and {len(b)} points, got: {log['warning']}")
-    return coupling, log
-
-
 def _lift(coupling: FloatArray, rows: IndexArray, cols: IndexArray) -> Plan:
     i, j = np.nonzero(coupling)
     return Plan(rows[i], cols[j], coupling[i, j])
@@ -85,8 +66,6 @@ def _lift(coupling: FloatArray, rows: IndexArray, cols: IndexArray) -> Plan:
 
 def pairwise_plans(rows: FloatArray, distances: FloatArray) -> list[tuple[IndexArray, IndexArray, FloatArray]]:
     """Optimal plans, as (from, to, mass), between every two of the rows of probabilities (m, n), costs (n, n)."""
-    from ot.lp.emd_wrap import emd_c  # ot.emd takes eighteen times as long on problems of this size
-
     supports = [np.flatnonzero(row) for row in rows]
     weights = [row[support] for row, support in zip(rows, supports)]
     plans = []
@@ -95,9 +74,7 @@ def pairwise_plans(rows: FloatArray, distances: FloatArray) -> list[tuple[IndexA
         if len(i) == 1 or len(j) == 1:
             coupling = np.outer(a, b)
         else:
-            coupling, *_, code = emd_c(a, b * (a.sum() / b.sum()), distances[np.ix_(i, j)], ITERATIONS, 1)
-            if code != OPTIMAL:
-                raise SolverFailed(f"expected an optimal plan between {len(i)} and {len(j)} states, got code {code}")
+            coupling = simplex(distances[np.ix_(i, j)], a, b).coupling
         low, high = np.nonzero(coupling)
         plans.append((i[low], j[high], coupling[low, high]))
     return plans
@@ -107,5 +84,13 @@ def assignment(rows: FloatArray, columns: FloatArray) -> IndexArray:
     """For each row point (n, d) its own column point (m, d), m >= n, so that the squared distances sum to the least."""
     from scipy.optimize import linear_sum_assignment
 
+    size, origin = max(unit(rows), unit(columns)), _origin(columns)
+    rows, columns = (rows - origin) / size, (columns - origin) / size
     cost = (rows**2).sum(axis=1)[:, None] + (columns**2).sum(axis=1) - 2.0 * rows @ columns.T
     return np.asarray(linear_sum_assignment(cost)[1])
+
+
+def _origin(points: FloatArray) -> FloatArray:
+    """The mean in steps of many times the spread: zero unless squares of coordinates would drown their differences."""
+    step = 16 * unit(np.ptp(points, axis=0))
+    return np.asarray(step * np.round(points.mean(axis=0) / step))

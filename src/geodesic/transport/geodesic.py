@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from geodesic.contexts import FloatArray, Particles
-from geodesic.coupling import Plan, exact_plan, partitioned_plan, shortest_hops, sorted_plan
+from geodesic.coupling import Plan, exact_plan, partitioned_plan, shortest_hops, sorted_plan, unit
 from geodesic.errors import InvalidInput
 from geodesic.metrics.base import Discrete, Flat, Metric
 from geodesic.metrics.euclidean import Euclidean
@@ -30,12 +30,17 @@ def wasserstein(a: Particles, b: Particles, metric: Metric | None = None, p: flo
     if isinstance(metric, Euclidean) and a.dim == 1:
         x, y = metric.coordinates(a.points)[:, 0], metric.coordinates(b.points)[:, 0]
         plan = sorted_plan(x, y, a.weights, b.weights)
-        costs = np.abs(x[plan.rows] - y[plan.cols]) ** p
-    else:
-        cost = metric.pairwise(a.points, b.points) ** p
-        plan = exact_plan(cost, a.weights, b.weights)
-        costs = cost[plan.rows, plan.cols]
-    return float((plan.mass @ costs) ** (1 / p))
+        distances = np.abs(x[plan.rows] - y[plan.cols])
+        return _mean(distances, plan.mass, p)
+    table = metric.pairwise(a.points, b.points)
+    plan = exact_plan((table / unit(table)) ** p, a.weights, b.weights)
+    return _mean(table[plan.rows, plan.cols], plan.mass, p)
+
+
+def _mean(distances: FloatArray, mass: FloatArray, p: float) -> float:
+    """(sum of mass * distance^p)^(1 / p), in a unit in which no power overflows."""
+    size = unit(distances)
+    return float(size * (mass @ (distances / size) ** p) ** (1 / p))
 
 
 class Geodesic:
