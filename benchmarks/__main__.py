@@ -5,6 +5,7 @@ import sys
 
 COMMANDS = (
     ("transport",),
+    ("contextual",),
     ("ppo", "maze"),
     ("ppo", "u-maze"),
     ("sac",),

@@ -1,11 +1,14 @@
 """The exact contextual distance against brute force, and the paper's Lemma."""
 
 import numpy as np
+import ot
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from geodesic.errors import SolverFailed
+from geodesic.metrics import fixed_point
 from geodesic.metrics.bisimulation import TabularCMDP, contextual_distance, state_distance
 
 few = settings(max_examples=6, deadline=None, derandomize=True)
@@ -90,3 +93,81 @@ def test_it_is_a_pseudo_metric(seed):
     assert (np.diagonal(d) == 0).all()
     assert (d == d.T).all()
     assert (d[:, None, :] <= d[:, :, None] + d[None] + 1e-9).all()
+
+
+def lazy_chain(seed: int, n: int = 6, successors: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Rewards and a chain that mixes in about 500 steps, so that distances are hundreds of reward gaps."""
+    rng = np.random.default_rng(seed)
+    chain = 0.998 * np.eye(n)
+    for x in range(n):
+        chain[x, rng.choice(n, successors, replace=False)] += 0.002 * rng.dirichlet(np.ones(successors))
+    return rng.normal(size=n), chain / chain.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("gamma", [0.9995, 0.9999, 0.99999])
+@pytest.mark.parametrize("seed", range(20))
+def test_near_gamma_1_the_bellman_equation_holds_to_rounding(gamma, seed):
+    rewards, chain = lazy_chain(seed)
+    distances = state_distance(rewards, chain, gamma)
+    for x in range(6):
+        for y in range(x):
+            step = abs(rewards[x] - rewards[y]) + gamma * ot.emd2(chain[x], chain[y], distances)
+            assert distances[x, y] == pytest.approx(step, rel=0, abs=1e-13 * distances.max())
+    values = np.linalg.solve(np.eye(6) - gamma * chain, rewards)
+    assert (np.abs(values[:, None] - values) <= distances + 1e-10 * distances.max()).all()
+
+
+@pytest.mark.parametrize(("gamma", "sweeps"), [(0.9995, 60_000), (0.9999, 200_000)])
+def test_near_gamma_1_it_equals_a_long_value_iteration(gamma, sweeps):
+    """On two successors each a plan is one number, and its best value one end of its range."""
+    n, rng = 5, np.random.default_rng(8)
+    rewards = rng.normal(size=n)
+    to = np.stack([rng.choice(n, 2, replace=False) for _ in range(n)])
+    share = rng.uniform(0.1, 0.9, n)
+    low = np.maximum(0, share[:, None] + share - 1)
+    high = np.minimum.outer(share, share)
+    gaps = np.abs(rewards[:, None] - rewards)
+    distances = np.zeros((n, n))
+    for _ in range(sweeps):
+        costs = distances[to[:, None, :, None], to[None, :, None, :]]
+        both = costs[..., 0, 0] - costs[..., 0, 1] - costs[..., 1, 0] + costs[..., 1, 1]
+        rest = (
+            costs[..., 0, 1] * share[:, None]
+            + costs[..., 1, 0] * share
+            + costs[..., 1, 1] * (1 - np.add.outer(share, share))
+        )
+        distances = gaps + gamma * (rest + np.where(both > 0, low, high) * both)
+        np.fill_diagonal(distances, 0)
+    chain = np.zeros((n, n))
+    chain[np.arange(n), to[:, 0]], chain[np.arange(n), to[:, 1]] = share, 1 - share
+    np.testing.assert_allclose(state_distance(rewards, chain, gamma), distances, rtol=1e-8)
+
+
+@pytest.mark.parametrize("successors", [1, 2, 4, 7, 14])
+def test_extrapolated_sweeps_and_supports_of_every_size(successors, monkeypatch):
+    """Many pairs are evaluated by sweeps, few by a factorisation; large supports are solved one by one."""
+    rng = np.random.default_rng(successors)
+    n = 20
+    chain = np.zeros((n, n))
+    for x in range(n):
+        to = rng.choice(n, rng.integers(1, successors + 1), replace=False)
+        chain[x, to] = rng.dirichlet(np.ones(len(to)))
+    rewards = rng.normal(size=n)
+    exact = state_distance(rewards, chain, 0.99)
+    monkeypatch.setattr(fixed_point, "DIRECT", 0)
+    np.testing.assert_allclose(state_distance(rewards, chain, 0.99), exact, atol=1e-8)
+    for x, y in rng.integers(0, n, (30, 2)):
+        step = abs(rewards[x] - rewards[y]) + 0.99 * ot.emd2(chain[x], chain[y], exact)
+        assert exact[x, y] == pytest.approx(step, abs=1e-9)
+
+
+def test_a_distance_that_does_not_settle_is_an_error(monkeypatch):
+    monkeypatch.setattr(fixed_point, "ROUNDS", 1)
+    with pytest.raises(SolverFailed, match=r"expected a residual of .* in 1 rounds, got "):
+        state_distance(*lazy_chain(0), 0.9)
+
+
+def test_the_smallest_chains():
+    assert state_distance(np.ones(1), np.ones((1, 1)), 0.9).tolist() == [[0.0]]
+    assert (state_distance(np.ones(3), np.full((3, 3), 1 / 3), 0.99) == 0).all()
+    np.testing.assert_allclose(state_distance(np.array([0.0, 2.0]), np.full((2, 2), 0.5), 0.0), [[0, 2], [2, 0]])

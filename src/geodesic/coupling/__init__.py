@@ -1,10 +1,12 @@
 """Plans between weighted points: exact, sorted on the line, partitioned above a size; assignments."""
 
+from geodesic.coupling.pairwise import Couplings, pairwise_plans
 from geodesic.coupling.partitioned import partitioned_plan
-from geodesic.coupling.plans import Plan, assignment, exact_plan, pairwise_plans, shortest_hops, sorted_plan
+from geodesic.coupling.plans import Plan, assignment, exact_plan, shortest_hops, sorted_plan
 from geodesic.coupling.simplex import unit
 
 __all__ = [
+    "Couplings",
     "Plan",
     "assignment",
     "exact_plan",

@@ -64,22 +64,6 @@ def _lift(coupling: FloatArray, rows: IndexArray, cols: IndexArray) -> Plan:
     return Plan(rows[i], cols[j], coupling[i, j])
 
 
-def pairwise_plans(rows: FloatArray, distances: FloatArray) -> list[tuple[IndexArray, IndexArray, FloatArray]]:
-    """Optimal plans, as (from, to, mass), between every two of the rows of probabilities (m, n), costs (n, n)."""
-    supports = [np.flatnonzero(row) for row in rows]
-    weights = [row[support] for row, support in zip(rows, supports)]
-    plans = []
-    for x, y in zip(*np.triu_indices(len(rows), 1)):
-        (i, a), (j, b) = (supports[x], weights[x]), (supports[y], weights[y])
-        if len(i) == 1 or len(j) == 1:
-            coupling = np.outer(a, b)
-        else:
-            coupling = simplex(distances[np.ix_(i, j)], a, b).coupling
-        low, high = np.nonzero(coupling)
-        plans.append((i[low], j[high], coupling[low, high]))
-    return plans
-
-
 def assignment(rows: FloatArray, columns: FloatArray) -> IndexArray:
     """For each row point (n, d) its own column point (m, d), m >= n, so that the squared distances sum to the least."""
     from scipy.optimize import linear_sum_assignment

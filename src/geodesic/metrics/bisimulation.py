@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+from numpy.typing import ArrayLike
 
 from geodesic.contexts import FloatArray, as_points
-from geodesic.coupling import pairwise_plans
-from geodesic.errors import InvalidInput, SolverFailed
+from geodesic.coupling import Couplings
+from geodesic.errors import InvalidInput
+from geodesic.metrics.fixed_point import IntArray, Table, square, state_distance, take, upper
 from geodesic.metrics.graph import Finite, Matrix
 
-IntArray = NDArray[np.intp]
-Table = NDArray[Any]  # whole numbers or probabilities
-TOLERANCE = 1e-10
+__all__ = ["IntArray", "TabularCMDP", "contextual_distance", "state_distance"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,89 +92,15 @@ def contextual_distance(
             stacklevel=2,
         )
     states = state_distance(rewards, chain, gamma)
-    distances = _wasserstein_pairs(cmdp.initial, states) if cmdp.initial.ndim == 2 else _take(states, cmdp.initial)
+    distances = _wasserstein_pairs(cmdp.initial, states) if cmdp.initial.ndim == 2 else take(states, cmdp.initial)
     return Matrix(distances + _strictness(strict, graph, cmdp.contexts), cmdp.contexts)
-
-
-def state_distance(rewards: FloatArray, chain: Table, gamma: float) -> FloatArray:
-    """The fixed point (n, n) of d(x, y) = |R_x - R_y| + gamma W_d(P_x, P_y), for a chain (n,) or (n, n)."""
-    gaps = np.abs(rewards[:, None] - rewards)
-    if chain.ndim == 1:
-        return _deterministic(gaps, chain, gamma)
-    if gamma == 1:
-        raise InvalidInput("expected gamma < 1 for stochastic transitions or policies, got 1")
-    return _stochastic(rewards, gaps, chain, gamma)
-
-
-def _deterministic(gaps: FloatArray, next_state: IntArray, gamma: float) -> FloatArray:
-    """d_2K = d_K + gamma^K d_K(f^K, f^K): the sum over 2^k steps takes k gathers instead of 2^k sweeps."""
-    distances, discount = gaps, gamma
-    for _ in range(64):
-        rest = discount * _take(distances, next_state)
-        distances = distances + rest
-        if rest.max() <= 1e-15 * distances.max():
-            return distances
-        next_state, discount = next_state[next_state], discount**2
-    raise SolverFailed("expected every episode to end under the policy for gamma = 1, got a sum that does not converge")
-
-
-def _stochastic(rewards: FloatArray, gaps: FloatArray, chain: FloatArray, gamma: float) -> FloatArray:
-    """Policy iteration on couplings: the best coupling of every pair, then the distance that these couplings give.
-
-    It starts from |V - V'|, a lower bound that is nearly tight, and ends where no coupling improves, at the only fixed
-    point. Each round needs one transport problem per pair; the distances in between are sparse products.
-    """
-    n = len(rewards)
-    i, j = np.triu_indices(n, 1)
-    values = np.linalg.solve(np.eye(n) - gamma * chain, rewards)
-    distances, gap = np.abs(values[i] - values[j]), gaps[i, j]
-    enough = TOLERANCE * (1 - gamma) * max(float(gap.max(initial=0.0)), 1e-300)
-    for _ in range(200):
-        couplings = _couplings(chain, _square(distances, n))
-        if np.abs(gap + gamma * (couplings @ distances) - distances).max(initial=0.0) <= enough:
-            return _square(distances, n)
-        distances = _evaluate(gap, couplings, gamma, distances)
-    raise SolverFailed("expected the distance between states to settle in 200 rounds, it did not")
-
-
-def _evaluate(gap: FloatArray, couplings: csr_array, gamma: float, start: FloatArray) -> FloatArray:
-    """The distances d = gap + gamma C d of fixed couplings C, one row per pair of states."""
-    distances = start
-    for _ in range(int(np.ceil(np.log(1e-14) / np.log(max(gamma, 1e-14))))):
-        after = gap + gamma * (couplings @ distances)
-        if np.abs(after - distances).max() <= 1e-16 * after.max():
-            break
-        distances = after
-    return np.asarray(distances)
-
-
-def _couplings(chain: FloatArray, distances: FloatArray) -> csr_array:
-    """Optimal couplings of every pair of the chain's rows, as a map from distances of pairs to their means."""
-    n = len(chain)
-    plans = pairwise_plans(chain, distances)
-    low, high, mass = (np.concatenate(part) for part in zip(*plans)) if plans else np.zeros((3, 0), int)
-    rows = np.repeat(np.arange(len(plans)), [len(plan[2]) for plan in plans])
-    low, high = np.minimum(low, high), np.maximum(low, high)
-    apart = low < high
-    pair = low * n - low * (low + 1) // 2 + high - low - 1
-    return csr_array((mass[apart], (rows[apart], pair[apart])), shape=(len(plans), len(plans)))
 
 
 def _wasserstein_pairs(starts: FloatArray, distances: FloatArray) -> FloatArray:
     """W_d between every two rows of probabilities (C, n), shape (C, C)."""
-    costs = [mass @ distances[low, high] for low, high, mass in pairwise_plans(starts, distances)]
-    return _square(np.array(costs), len(starts))
-
-
-def _square(upper: FloatArray, n: int) -> FloatArray:
-    """The symmetric matrix (n, n) with this upper triangle and a zero diagonal."""
-    square = np.zeros((n, n))
-    square[np.triu_indices(n, 1)] = upper
-    return square + square.T
-
-
-def _take(distances: FloatArray, index: IntArray) -> FloatArray:
-    return np.take(np.take(distances, index, axis=0), index, axis=1)
+    couplings = Couplings(starts, distances[0])
+    couplings.improve(distances)
+    return square(couplings.means @ upper(distances), len(starts))
 
 
 def _spread(index: IntArray, n: int) -> FloatArray:
