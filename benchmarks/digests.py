@@ -28,7 +28,7 @@ COLUMNS = {
     "episodes.csv": ("step", "stage", "return", "length", "success"),
 }
 OTHERS = ("target-only", "uniform", "linear:window=5", "alp-gmm:fit_rate=40", "goal-gan:fit_rate=20")
-GAUSSIAN = ("spdl:steps_per_iteration=500", "wb-spdl:steps_per_iteration=500", "currot:episodes_per_update=10")
+GAUSSIAN = ("spdl:steps_per_iteration=500", "wb-spdl:episodes_per_update=10", "currot:episodes_per_update=10")
 RUNS = {
     "maze": (4000, -60.0, ("gradient:window=5", "gradient:window=5:step=0.3:metric=l2", "gradient:metric=graph")),
     "point-mass": (15000, 2.0, ("gradient:window=5", "gradient:window=5:max_stage_steps=1500")),

@@ -18,7 +18,7 @@ FAST: dict[str, dict[str, Any]] = {
     "alp-gmm": {"fit_rate": 30},
     "goal-gan": {"pretrain_steps": 20, "fit_steps": 5, "noise": 0.05},
     "spdl": {"steps_per_iteration": 200},
-    "wb-spdl": {"steps_per_iteration": 200},
+    "wb-spdl": {"episodes_per_update": 20, "n_particles": 30},
     "currot": {"episodes_per_update": 20, "n_particles": 30},
 }
 

@@ -8,7 +8,7 @@ import pytest
 
 import geodesic as gd
 from geodesic.curricula import CURROT
-from geodesic.curricula.currot import CURROTState
+from geodesic.curricula.constrained import ConstrainedState
 from geodesic.curricula.regression import NadarayaWatson
 
 SPACE = gd.ContextSpace([0.0, 0.0], [10.0, 10.0])
@@ -18,7 +18,7 @@ TARGET = gd.Particles.gaussian([8.0, 6.0], 0.2, 100, RNG, SPACE.low, SPACE.high)
 METHOD = CURROT(SOURCE, TARGET, SPACE, threshold=5.0, episodes_per_update=20, n_particles=50)
 
 
-def walk(value: Callable[[np.ndarray], np.ndarray], rounds: int, method: CURROT = METHOD) -> list[CURROTState]:
+def walk(value: Callable[[np.ndarray], np.ndarray], rounds: int, method: CURROT = METHOD) -> list[ConstrainedState]:
     rng = np.random.default_rng(1)
     states = [method.init(rng)]
     for _ in range(rounds):

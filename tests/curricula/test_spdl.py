@@ -7,7 +7,7 @@ import pytest
 
 import geodesic as gd
 from geodesic.curricula import SPDL
-from geodesic.curricula import spdl as module
+from geodesic.curricula.gaussians import Step
 
 LINE = gd.ContextSpace([0.0], [10.0])
 PLANE = gd.ContextSpace([-4.0, 0.5], [4.0, 8.0])
@@ -129,7 +129,7 @@ def test_a_failed_optimisation_keeps_the_distribution_and_is_counted(monkeypatch
     curriculum = line()
     state = curriculum.init(rng)
     with monkeypatch.context() as patch:
-        patch.setattr(module.Step, "slack", lambda self, x: np.nan)
+        patch.setattr(Step, "slack", lambda self, x: np.nan)
         failed = curriculum.update(state, feed(state, rng), rng)
     assert (failed.failures, failed.iteration, failed.stage) == (1, 1, 0)
     assert failed.distribution is state.distribution
@@ -146,6 +146,21 @@ def test_returns_that_overflow_do_not_end_the_run() -> None:
     after = curriculum.update(state, wild, rng)
     assert after.iteration == 1
     assert np.isfinite(after.distribution.points).all()
+
+
+@pytest.mark.parametrize("worst", [0.0, -1e308])
+def test_returns_whose_sum_overflows_lead_where_small_ones_lead(worst: float) -> None:
+    """Without a bound on alpha that looks at them (the offset), steps depend on the returns' proportions alone."""
+    first = line().init(np.random.default_rng(9))
+    episodes = feed(first, np.random.default_rng(10))
+
+    def after(scale: float, worst: float) -> gd.State:
+        huge = gd.Episodes(episodes.contexts, scale * episodes.returns + worst, episodes.lengths, episodes.stages)
+        return line(alpha_offset=9, worst_return=worst).update(first, huge, np.random.default_rng(11))
+
+    small, large = after(1.0, 0.0), after(1.7e308, worst)
+    assert (small.stage, large.stage) == (1, 1)
+    np.testing.assert_allclose(large.distribution.points, small.distribution.points, atol=1e-6)
 
 
 def test_fitted_gaussians_are_announced() -> None:

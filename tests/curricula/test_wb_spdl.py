@@ -1,86 +1,122 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.curricula import WassersteinSPDL
-from geodesic.curricula.spdl import SPDLState
+from geodesic.curricula import CURROT, WassersteinSPDL
+from geodesic.curricula.constrained import PROBES, Constrained, ConstrainedState
+from geodesic.curricula.regression import NadarayaWatson
 
-SPACE = gd.ContextSpace([-4.0, 0.5], [4.0, 8.0])
-SOURCE = np.array([0.0, 4.25]), np.diag([2.0, 1.875]) ** 2
-TARGET = np.array([2.5, 0.5]), np.diag([4e-3, 3.75e-3]) ** 2
-
-
-def method(**options: object) -> WassersteinSPDL:
-    points = gd.Particles.uniform(SPACE.low, SPACE.high, 10, np.random.default_rng(0))
-    given = {"source_moments": SOURCE, "target_moments": TARGET, "steps_per_iteration": 100, **options}
-    return WassersteinSPDL(points, points, SPACE, **given)  # type: ignore[arg-type]
+SPACE = gd.ContextSpace([0.0, 0.0], [10.0, 10.0])
+RNG = np.random.default_rng(0)
+SOURCE = gd.Particles.gaussian([1.5, 1.5], 0.4, 100, RNG, SPACE.low, SPACE.high)
+TARGET = gd.Particles.gaussian([8.0, 6.0], 0.2, 100, RNG, SPACE.low, SPACE.high)
+METHOD = WassersteinSPDL(SOURCE, TARGET, SPACE, threshold=5.0, episodes_per_update=20, n_particles=50)
+Value = Callable[[np.ndarray], np.ndarray]
 
 
-def walk(curriculum: WassersteinSPDL, value: object, rounds: int) -> list[SPDLState]:
+def always(value: float) -> Value:
+    return lambda contexts: np.full(len(contexts), value)
+
+
+def walk(value: Value, rounds: int, method: Constrained = METHOD) -> list[ConstrainedState]:
     rng = np.random.default_rng(1)
-    states = [curriculum.init(rng)]
+    states = [method.init(rng)]
     for _ in range(rounds):
-        contexts = states[-1].distribution.sample(rng, 40)
-        returns = value(contexts) if callable(value) else np.full(40, value)
-        episodes = gd.Episodes(contexts, returns, np.full(40, 5), np.full(40, states[-1].stage))
-        states.append(curriculum.update(states[-1], episodes, rng))
+        contexts = states[-1].distribution.sample(rng, 20)
+        episodes = gd.Episodes(contexts, value(contexts), np.full(20, 9), np.full(20, states[-1].stage))
+        states.append(method.update(states[-1], episodes, rng))
     return states
 
 
-def test_every_step_is_within_its_share_of_the_diagonal() -> None:
-    states = walk(method(), lambda c: 1 + np.abs(np.sin(c[:, 0])), 12)
-    unit = SPACE.unit_length
-    steps = [after.gaussian.wasserstein(before.gaussian, unit) for before, after in pairwise(states)]
-    assert max(steps) <= 0.05 + 1e-9
-    assert max(steps) > 0.049
+def w2(before: ConstrainedState, after: ConstrainedState) -> float:
+    return gd.wasserstein(before.distribution, after.distribution, gd.metrics.Euclidean(SPACE.unit_length))
 
 
-def test_a_competent_agent_is_led_along_the_geodesic_to_the_target() -> None:
-    """Where V is flat only the pull acts, and each step is a step on the geodesic of Gaussians: diagonals linear."""
-    states = walk(method(), 50.0, 16)
+def half(contexts: np.ndarray) -> np.ndarray:
+    """An agent that masters the left half only."""
+    return np.where(contexts[:, 0] < 5.0, 9.0, 0.0)
+
+
+def test_an_agent_that_can_do_it_is_led_along_the_geodesic_to_the_target_itself() -> None:
+    states = walk(always(9.0), 20)
     last = states[-1]
-    np.testing.assert_allclose(last.mean, TARGET[0], atol=0.02)
-    np.testing.assert_allclose(np.diag(last.chol), [4e-3, 3.75e-3], atol=5e-3)
-    assert last.alpha > 0.99
-    for state in states[:5]:
-        share = (state.mean[0] - 0.0) / 2.5
-        np.testing.assert_allclose(state.mean[1], 4.25 - 3.75 * share, atol=0.02)
-        np.testing.assert_allclose(np.diag(state.chol), [2 - 1.996 * share, 1.875 - 1.87125 * share], atol=0.02)
+    np.testing.assert_array_equal(np.sort(last.particles, axis=0), np.sort(last.goals, axis=0))
+    assert last.alpha == 1.0
+    steps = np.array([w2(before, after) for before, after in pairwise(states)])
+    moving = steps > 0
+    np.testing.assert_allclose(steps[moving][:-1], METHOD.epsilon)  # the whole trust region, until the last step
+    assert w2(states[0], last) == pytest.approx(steps.sum())  # no detour: the steps add up to the distance
+    assert last.stage == moving.sum() < 20  # once there, no new stages
 
 
-def test_an_agent_without_return_is_not_led_anywhere() -> None:
-    states = walk(method(worst_return=-3.0), -3.0, 5)
-    assert [state.stage for state in states] == [0] * 6
-    assert states[-1].iteration == 5
+def test_an_incompetent_agent_is_waited_for() -> None:
+    states = walk(always(4.9), 6)
+    assert [state.stage for state in states] == [0] * 7
+    assert not states[-1].competent
 
 
-@pytest.mark.parametrize("zeta", [0.05, 1.0])
-def test_it_stops_where_the_agent_fails(zeta: float) -> None:
-    """The Gaussian goes no further than a kernel's width beyond the edge of what the agent masters, and waits."""
-    edge, width = 3.0, 0.05 * SPACE.unit_length[1]
-    states = walk(method(zeta=zeta), lambda c: np.where(c[:, 1] > edge, 50.0, 0.0), 60)
-    assert min(state.mean[1] for state in states) > edge - width
-    assert walk(method(zeta=zeta), 50.0, 60)[-1].mean[1] < 0.6
+def test_it_stays_within_epsilon_and_stops_where_the_mean_return_meets_the_threshold() -> None:
+    """The penalty form went on to the target here, where the agent earns nothing."""
+    states = walk(half, 60)
+    assert max(w2(before, after) for before, after in pairwise(states)) <= METHOD.epsilon + 1e-12
+    middles = [state.particles[:, 0].mean() for state in states[30:]]
+    width = METHOD.epsilon * SPACE.unit_length[0]
+    assert 5.0 - 2 * width < min(middles) < max(middles) < 5.0 + 2 * width
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_in_one_dimension_the_step_equals_a_grid_search(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    space = gd.ContextSpace([0.0], [10.0])
-    source = gd.Particles.gaussian([3.0], 1.0, 200, rng, space.low, space.high)
-    target = gd.Particles.gaussian([8.0], 0.5, 200, rng, space.low, space.high)
-    curriculum = WassersteinSPDL(source, target, space, steps_per_iteration=10**6)
-    state = curriculum.init(rng)
-    contexts = state.distribution.sample(rng, 50)
-    returns = 5.0 + np.sin(contexts[:, 0])
-    pending = gd.Episodes(contexts, returns, np.full(50, 5), np.zeros(50, dtype=int))
-    step = curriculum.step(state.absorb(pending))
-    found = step.solve()
-    assert found is not None
-    grid = [np.array([u, a]) for u in np.linspace(-0.6, 0.6, 161) for a in np.linspace(-0.9, 0.6, 161)]
-    best = min(step.objective(x)[0] for x in grid if step.slack(x) >= 0)
-    assert best - 5e-3 <= step.objective(found)[0] <= best + 1e-5
+def test_the_mean_is_constrained_where_currot_constrains_every_particle() -> None:
+    """Half of the target cannot be mastered: 9 on the other half is a mean of 4.5, enough for a threshold of 4."""
+    target = gd.Particles([[8.0, 2.0], [2.0, 8.0]])
+    both = [
+        method(SOURCE, target, SPACE, threshold=4.0, episodes_per_update=20, n_particles=50)
+        for method in (WassersteinSPDL, CURROT)
+    ]
+    together, apart = (walk(half, 60, method)[-1] for method in both)
+    assert together.alpha == 1.0
+    assert together.particles[:, 0].max() == 8.0
+    assert apart.particles[:, 0].max() < 5.0 + 2 * METHOD.epsilon * SPACE.unit_length[0]
+
+
+def line(epsilon: float) -> WassersteinSPDL:
+    ends = gd.Particles([[0.0]]), gd.Particles([[10.0]])
+    return WassersteinSPDL(*ends, gd.ContextSpace([0.0], [10.0]), threshold=5.0, epsilon=epsilon, n_particles=2)
+
+
+def slope() -> NadarayaWatson:
+    """J falls from 10 at 0 to 0 at 10, smoothly: inputs are shares of the line."""
+    x = np.linspace(0.0, 1.0, 201)
+    return NadarayaWatson(x[:, None], 10.0 - 10.0 * x, 0.01)
+
+
+def test_the_step_towards_the_target_is_the_longest_whose_mean_is_good_enough() -> None:
+    points, goals = np.array([[1.0], [3.0]]), np.array([[7.0], [9.0]])  # a mean of 8, and of 2 at the goals
+    found = line(0.8).advance(points, goals, slope(), 0.8)
+    np.testing.assert_allclose(found, [[4.0], [6.0]], atol=6.0 / PROBES)
+    assert line(0.8).mean(found[None], slope())[0] >= 5.0
+    np.testing.assert_allclose(line(0.1).advance(points, goals, slope(), 0.1), points + 1.0)  # the trust region binds
+    np.testing.assert_allclose(line(0.8).advance(goals, goals, slope(), 0.8), goals)  # nowhere good: it stays
+
+
+def test_the_step_back_is_the_shortest_whose_mean_is_good_enough_or_the_best() -> None:
+    points, havens = np.array([[7.0], [9.0]]), np.array([[1.0], [3.0]])
+    found = line(0.8).retreat(points, havens, slope())
+    np.testing.assert_allclose(found, [[4.0], [6.0]], atol=6.0 / PROBES)
+    assert line(0.8).mean(found[None], slope())[0] >= 5.0
+    np.testing.assert_allclose(line(0.1).retreat(points, havens, slope()), points - 1.0)  # as far as it may
+
+
+def test_it_goes_back_towards_mastered_contexts_when_the_agent_forgets() -> None:
+    rng = np.random.default_rng(2)
+    state = walk(always(9.0), 6)[-1]
+    contexts = np.concatenate([state.distribution.sample(rng, 60), SOURCE.sample(rng, 20)])
+    returns = np.concatenate([np.zeros(60), np.full(20, 9.0)])
+    episodes = gd.Episodes(contexts, returns, np.full(80, 9), np.full(80, state.stage))
+    after = METHOD.update(state, episodes, rng)
+    assert (after.event, after.stage) == ("moved back", state.stage + 1)
+    assert after.alpha < state.alpha
+    assert w2(state, after) <= METHOD.epsilon + 1e-12

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geodesic.contexts import FloatArray, Particles
-from geodesic.curricula.regression import NadarayaWatson
 from geodesic.errors import InvalidInput
 
 
@@ -59,8 +58,15 @@ class Gaussian:
         return KullbackLeibler(self, other)(np.zeros(self.dim), np.eye(self.dim))[0]
 
     def wasserstein(self, other: Gaussian, unit: FloatArray) -> float:
-        """W2(self, other) with contexts measured in this unit (d,)."""
-        squared = BuresWasserstein(self, other, unit)(np.zeros(self.dim), np.eye(self.dim))[0]
+        """W2(self, other) with contexts measured in this unit (d,), in Bures' closed form.
+
+        W2^2 = |n - m|^2 + |B|^2 + |C|^2 - 2 ||B' C||_* of N(n, C C') and N(m, B B'); the nuclear norm is
+        tr (B' C C' B)^(1/2).
+        """
+        shift = (other.mean - self.mean) / unit
+        b, c = other.chol / unit[:, None], self.chol / unit[:, None]
+        overlap = np.linalg.svd(b.T @ c)[1].sum()
+        squared = float(shift @ shift + (c * c).sum() - 2.0 * overlap) + float((b**2).sum())
         return float(np.sqrt(max(squared, 0.0)))
 
 
@@ -94,28 +100,6 @@ class KullbackLeibler:
         return value, by_u, by_a - np.diag(1.0 / diagonal)
 
 
-class BuresWasserstein:
-    """W2(p, q)^2 of the Gaussian p that a step from `old` leads to, contexts measured in `unit`.
-
-    With q = N(m, B B') and p = N(n, C C'): |n - m|^2 + |B|^2 + |C|^2 - 2 ||B' C||_*, the nuclear norm being
-    tr (B' C C' B)^(1/2); its gradient by C is B U V' for B' C = U S V'.
-    """
-
-    def __init__(self, old: Gaussian, other: Gaussian, unit: FloatArray) -> None:
-        self.frame = old.chol / unit[:, None]
-        self.centre = (other.mean - old.mean) / unit
-        self.chol = other.chol / unit[:, None]
-        self.offset = float((self.chol**2).sum())
-
-    def __call__(self, u: FloatArray, a: FloatArray) -> Valued:
-        shift = self.frame @ u - self.centre
-        chol = self.frame @ a
-        left, singular, right = np.linalg.svd(self.chol.T @ chol)
-        value = float(shift @ shift + (chol * chol).sum() - 2.0 * singular.sum()) + self.offset
-        by_chol = 2.0 * (chol - self.chol @ left @ right)
-        return value, 2.0 * self.frame.T @ shift, self.frame.T @ by_chol
-
-
 class ImportanceWeighted:
     """v + mean_i p(c_i) / old(c_i) (v_i - v): the expected value under the Gaussian p a step from `old` leads to.
 
@@ -140,26 +124,6 @@ class ImportanceWeighted:
         return self.mean + total, inverse.T @ weighted.sum(axis=1), by_a
 
 
-class Cubature:
-    """E_p[v] of a regression v on contexts, for the Gaussian p that a step from `old` leads to.
-
-    The mean over the 2 d points n +- sqrt(d) C e_i of p = N(n, C C'), exact for v of third degree.
-    """
-
-    def __init__(self, old: Gaussian, regression: NadarayaWatson, unit: FloatArray) -> None:
-        d = old.dim
-        self.regression = regression
-        self.mean = old.mean / unit
-        self.frame = old.chol / unit[:, None]
-        self.offsets = np.sqrt(d) * np.concatenate([np.eye(d), -np.eye(d)])
-
-    def __call__(self, u: FloatArray, a: FloatArray) -> Valued:
-        points = self.mean + (u + self.offsets @ a.T) @ self.frame.T
-        values, slopes = self.regression.gradient(points)
-        slopes = slopes @ self.frame / len(points)
-        return float(values.mean()), slopes.sum(axis=0), slopes.T @ self.offsets
-
-
 @lru_cache
 def _lower(d: int) -> tuple[NDArray[np.intp], ...]:
     return tuple(np.tril_indices(d, -1))
@@ -175,6 +139,82 @@ def unpack(x: FloatArray, d: int) -> tuple[FloatArray, FloatArray]:
 def flat_gradient(by_u: FloatArray, by_a: FloatArray, a: FloatArray) -> FloatArray:
     """The gradient by the flat vector, from those by u and A."""
     return np.concatenate([by_u, by_a.diagonal() * a.diagonal(), by_a[_lower(len(a))]])
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """max E_p[V] / mean V - pull * D(p, target) over Gaussians p with T(p, old) <= radius and std >= the bound.
+
+    `value`, `distance` and `trust` are functions of the step from old to p; log_std_floor (d,) bounds log diag A.
+    """
+
+    value: StepFunction
+    distance: StepFunction
+    trust: StepFunction
+    pull: float
+    radius: float
+    log_std_floor: FloatArray
+
+    def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """What is minimised, and its gradient, at the flat step x."""
+        u, a = unpack(x, self.dim)
+        value, by_u, by_a = self.value(u, a)
+        if self.pull:
+            far, far_by_u, far_by_a = self.distance(u, a)
+            value, by_u, by_a = value - self.pull * far, by_u - self.pull * far_by_u, by_a - self.pull * far_by_a
+        return -value, -flat_gradient(by_u, by_a, a)
+
+    def slack(self, x: FloatArray) -> float:
+        """The room left in the trust region, in units of its radius."""
+        return 1.0 - self.trust(*unpack(x, self.dim))[0] / self.radius
+
+    def slack_gradient(self, x: FloatArray) -> FloatArray:
+        u, a = unpack(x, self.dim)
+        _, by_u, by_a = self.trust(u, a)
+        return -flat_gradient(by_u, by_a, a) / self.radius
+
+    @property
+    def dim(self) -> int:
+        return self.log_std_floor.size
+
+    def solve(self) -> FloatArray | None:
+        """The best step as a flat vector, or nothing where the optimiser found none that is allowed and better.
+
+        Nothing too where it tried a step so narrow or so long that its A has no inverse in numbers.
+        """
+        try:
+            with np.errstate(all="ignore"):
+                return self._search()
+        except np.linalg.LinAlgError:
+            return None
+
+    def _search(self) -> FloatArray | None:
+        from scipy.optimize import minimize
+
+        d = self.dim
+        start = np.zeros(2 * d + d * (d - 1) // 2)
+        bounds = [(None, None)] * d + [(low, 3.0) for low in self.log_std_floor] + [(None, None)] * (start.size - 2 * d)
+        found = minimize(
+            self.objective,
+            start,
+            jac=True,
+            method="SLSQP",
+            bounds=bounds,
+            constraints={"type": "ineq", "fun": self.slack, "jac": self.slack_gradient},
+            options={"maxiter": 60, "ftol": 1e-6},
+        )
+        return self._accept(np.asarray(found.x), start)
+
+    def _accept(self, x: FloatArray, start: FloatArray) -> FloatArray | None:
+        """The step pulled back into the trust region (SLSQP leaves it by rounding), unless it is no improvement."""
+        for _ in range(20):
+            used = 1.0 - self.slack(x)
+            if not np.isfinite(used):
+                return None
+            if used <= 1.0:
+                return x if self.objective(x)[0] <= self.objective(start)[0] else None
+            x = x / used * (1.0 - 1e-12)
+        return None
 
 
 def moments(particles: Particles, stated: tuple[FloatArray, FloatArray] | None) -> tuple[FloatArray, FloatArray]:

@@ -20,23 +20,12 @@ class NadarayaWatson:
     values: FloatArray
     width: float
 
-    def _shares(self, points: FloatArray) -> FloatArray:
-        """The weight (m, n) of each input at each point."""
+    def predict(self, points: FloatArray) -> FloatArray:
+        """v (m,) at points (m, d)."""
         inputs = self.inputs / self.width
         points = points / self.width
         log_kernel = points @ inputs.T - 0.5 * (inputs**2).sum(axis=1)
         log_kernel -= log_kernel.max(axis=1, keepdims=True)
         kernel = np.exp(log_kernel, out=log_kernel)
         kernel /= kernel.sum(axis=1, keepdims=True)
-        return np.asarray(kernel)
-
-    def predict(self, points: FloatArray) -> FloatArray:
-        """v (m,) at points (m, d)."""
-        return np.asarray(self._shares(points) @ self.values)
-
-    def gradient(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """v (m,) and its gradients (m, d) at points (m, d)."""
-        shares = self._shares(points)
-        value = shares @ self.values
-        tilt = shares * (self.values - value[:, None])
-        return value, np.asarray(tilt @ self.inputs / self.width**2)
+        return np.asarray(kernel @ self.values)

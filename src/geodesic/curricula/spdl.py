@@ -11,17 +11,10 @@ import numpy as np
 
 from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_count, as_vector
 from geodesic.curricula.base import Curriculum, State
-from geodesic.curricula.gaussians import (
-    Gaussian,
-    ImportanceWeighted,
-    KullbackLeibler,
-    StepFunction,
-    flat_gradient,
-    moments,
-    unpack,
-)
+from geodesic.curricula.gaussians import Gaussian, ImportanceWeighted, KullbackLeibler, Step, moments, unpack
 from geodesic.errors import InvalidInput
 
+MAX_FLOAT = float(np.finfo(np.float64).max)
 MAX_ALPHA = 1e5  # the benchmark's bound on alpha, reached when the context distribution meets the target
 
 
@@ -46,73 +39,6 @@ class SPDLState(State):
             pending=self.pending.followed_by(episodes.of_stage(self.stage)),
             steps=self.steps + int(episodes.lengths.sum()),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """max E_p[V] / mean V - pull * D(p, target) over Gaussians p with T(p, old) <= radius and std >= the bound.
-
-    `value`, `distance` and `trust` are functions of the step from old to p; log_std_floor (d,) bounds log diag A.
-    """
-
-    value: StepFunction
-    distance: StepFunction
-    trust: StepFunction
-    pull: float
-    radius: float
-    log_std_floor: FloatArray
-
-    def objective(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """What is minimised, and its gradient, at the flat step x."""
-        u, a = unpack(x, self.dim)
-        value, by_u, by_a = self.value(u, a)
-        if self.pull:
-            far, far_by_u, far_by_a = self.distance(u, a)
-            value, by_u, by_a = value - self.pull * far, by_u - self.pull * far_by_u, by_a - self.pull * far_by_a
-        return -value, -flat_gradient(by_u, by_a, a)
-
-    def slack(self, x: FloatArray) -> float:
-        """The room left in the trust region, in units of its radius."""
-        return 1.0 - self.trust(*unpack(x, self.dim))[0] / self.radius
-
-    def slack_gradient(self, x: FloatArray) -> FloatArray:
-        u, a = unpack(x, self.dim)
-        _, by_u, by_a = self.trust(u, a)
-        return -flat_gradient(by_u, by_a, a) / self.radius
-
-    @property
-    def dim(self) -> int:
-        return self.log_std_floor.size
-
-    def solve(self) -> FloatArray | None:
-        """The best step as a flat vector, or nothing where the optimiser found none that is allowed and better."""
-        from scipy.optimize import minimize
-
-        d = self.dim
-        start = np.zeros(2 * d + d * (d - 1) // 2)
-        bounds = [(None, None)] * d + [(low, 3.0) for low in self.log_std_floor] + [(None, None)] * (start.size - 2 * d)
-        with np.errstate(all="ignore"):
-            found = minimize(
-                self.objective,
-                start,
-                jac=True,
-                method="SLSQP",
-                bounds=bounds,
-                constraints={"type": "ineq", "fun": self.slack, "jac": self.slack_gradient},
-                options={"maxiter": 60, "ftol": 1e-6},
-            )
-            return self._accept(np.asarray(found.x), start)
-
-    def _accept(self, x: FloatArray, start: FloatArray) -> FloatArray | None:
-        """The step pulled back into the trust region (SLSQP leaves it by rounding), unless it is no improvement."""
-        for _ in range(20):
-            used = 1.0 - self.slack(x)
-            if not np.isfinite(used):
-                return None
-            if used <= 1.0:
-                return x if self.objective(x)[0] <= self.objective(start)[0] else None
-            x = x / used * (1.0 - 1e-12)
-        return None
 
 
 @dataclass(frozen=True)
@@ -208,34 +134,30 @@ class SPDL(Curriculum[SPDLState]):
     def step(self, state: SPDLState) -> Step:
         """The optimisation problem of this iteration; the objective is divided by the mean of V."""
         old = state.gaussian
-        values = np.maximum(state.pending.returns - self.worst_return, 0.0)
-        mean = max(float(values.mean()), 1e-12)
-        distance = self.distance(old, self.goal)
+        values, mean = self.gains(state.pending.returns)
+        distance = KullbackLeibler(old, self.goal)
         now = max(distance(np.zeros(old.dim), np.eye(old.dim))[0], 1e-10)
         competent = state.iteration >= self.alpha_offset and values.any()
         bounded = self.std_lower_bound is not None and old.kl(self.goal) > self.kl_threshold
         floor = self.std_floor if bounded else self._tiny
         return Step(
-            value=self.value(old, state.pending.contexts, values / mean),
+            value=ImportanceWeighted(old, state.pending.contexts, values),
             distance=distance,
-            trust=self.distance(old, old),
+            trust=KullbackLeibler(old, old),
             pull=min(self.zeta / now, MAX_ALPHA / mean) if competent else 0.0,
-            radius=self.radius,
+            radius=self.max_kl,
             log_std_floor=np.minimum(np.log(floor / old.chol.diagonal()), 0.0),
         )
 
-    def value(self, old: Gaussian, contexts: FloatArray, values: FloatArray) -> StepFunction:
-        """E_p[V] as a function of the step from old to p."""
-        return ImportanceWeighted(old, contexts, values)
-
-    def distance(self, old: Gaussian, other: Gaussian) -> StepFunction:
-        """D(p, other) as a function of the step from old to p."""
-        return KullbackLeibler(old, other)
-
-    @property
-    def radius(self) -> float:
-        """The largest D(p, old)."""
-        return self.max_kl
+    def gains(self, returns: FloatArray) -> tuple[FloatArray, float]:
+        """V (n,) in units of its mean, and that mean, as large as numbers go where the sum is beyond them."""
+        with np.errstate(over="ignore"):
+            values = np.minimum(np.maximum(returns - self.worst_return, 0.0), MAX_FLOAT)
+            mean = max(float(values.mean()), 1e-12)
+        if np.isfinite(mean):
+            return values / mean, mean
+        shares = values / MAX_FLOAT
+        return shares / shares.mean(), float(shares.mean()) * MAX_FLOAT
 
     def enter(self, state: SPDLState, gaussian: Gaussian, rng: np.random.Generator) -> SPDLState:
         unit = self.space.unit_length

@@ -1,0 +1,164 @@
+"""Curricula of particles that approach the target as far as the agent's estimated performance allows."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_count
+from geodesic.coupling import assignment
+from geodesic.curricula.base import Curriculum, State
+from geodesic.curricula.regression import NadarayaWatson
+from geodesic.errors import InvalidInput
+
+PROBES = 8  # points on a way at which the performance is looked up
+SHARES = np.linspace(0.0, 1.0, PROBES + 1)
+
+
+@dataclass(frozen=True, repr=False)
+class ConstrainedState(State):
+    """Particles (n, d) and the samples (n, d) of the target that they are after; and
+
+    mastered: episodes above the threshold; recent: the last episodes; fresh: episodes since the last update;
+    competent: whether the agent has once mastered the particles; length: the first particles' distance to the target.
+    """
+
+    particles: FloatArray = field(default_factory=lambda: np.zeros((0, 1)))
+    goals: FloatArray = field(default_factory=lambda: np.zeros((0, 1)))
+    mastered: Episodes = field(default_factory=lambda: Episodes.empty(1))
+    recent: Episodes = field(default_factory=lambda: Episodes.empty(1))
+    fresh: int = 0
+    competent: bool = False
+    length: float = 0.0
+
+
+@dataclass(frozen=True)
+class Move:
+    """Particles (n, d), the goals (n, d) that they were sent to, each its own, and why they lie where they do."""
+
+    points: FloatArray
+    goals: FloatArray
+    event: str
+
+
+@dataclass(frozen=True)
+class Constrained(Curriculum[ConstrainedState]):
+    """min_p W2(p, target) with the performance of p above the threshold and p within epsilon of the old particles.
+
+    Every `episodes_per_update` episodes the performance J is estimated, by a kernel regression (width epsilon) of
+    returns on contexts, and `step` solves the method's form of the problem. Contexts are measured so that the diagonal
+    of the space has length 1. Until the mean return on the first particles reaches the threshold the curriculum waits.
+
+    Mastered episodes (return >= threshold) are kept by how well they cover the target: the subset of `n_particles`
+    that an optimal assignment to the target's samples picks. Failed ones count while they are among the last
+    `n_particles` episodes, so that J forgets what the agent could not do earlier.
+    """
+
+    state_type: ClassVar[type[State]] = ConstrainedState
+
+    source: Particles
+    target: Particles
+    space: ContextSpace
+    threshold: float
+    epsilon: float = 0.05
+    episodes_per_update: int = 40
+    n_particles: int = 100
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise InvalidInput(f"expected epsilon to be positive, got {self.epsilon!r}")
+        if not math.isfinite(self.threshold):
+            raise InvalidInput(f"expected a finite threshold, got {self.threshold!r}")
+        as_count(self.episodes_per_update, "episodes_per_update")
+        as_count(self.n_particles, "n_particles")
+
+    @abstractmethod
+    def step(self, state: ConstrainedState, model: NadarayaWatson, rng: np.random.Generator) -> Move:
+        """Where the particles go next, under this estimate of the performance."""
+
+    def init(self, rng: np.random.Generator) -> ConstrainedState:
+        particles = self.source.sample(rng, self.n_particles)
+        goals = self.target.sample(rng, self.n_particles)
+        nothing = Episodes.empty(self.space.dim)
+        return ConstrainedState(
+            self.space.inside(particles),
+            particles=particles,
+            goals=goals,
+            mastered=nothing,
+            recent=nothing,
+            length=self.distance(particles, self.paired(particles, goals)),
+        )
+
+    def update(self, state: ConstrainedState, episodes: Episodes, rng: np.random.Generator) -> ConstrainedState:
+        if not len(episodes):
+            return state
+        state = self.remember(state, episodes)
+        if state.fresh < self.episodes_per_update:
+            return state
+        state = self.select(state.replace(fresh=0))
+        if not state.competent and not self.is_competent(state):
+            return state
+        return self.enter(state.replace(competent=True), self.step(state, self.model(state), rng))
+
+    def remember(self, state: ConstrainedState, episodes: Episodes) -> ConstrainedState:
+        return state.replace(
+            mastered=state.mastered.followed_by(episodes[episodes.returns >= self.threshold]),
+            recent=state.recent.followed_by(episodes)[-max(self.n_particles, self.episodes_per_update) :],
+            fresh=state.fresh + len(episodes),
+        )
+
+    def select(self, state: ConstrainedState) -> ConstrainedState:
+        """Keep the mastered episodes that cover the target best."""
+        if len(state.mastered) <= self.n_particles:
+            return state
+        chosen = assignment(self.scaled(state.goals), self.scaled(state.mastered.contexts))
+        return state.replace(mastered=state.mastered[np.sort(chosen)])
+
+    def is_competent(self, state: ConstrainedState) -> bool:
+        own = state.recent[-self.episodes_per_update :].of_stage(state.stage).returns
+        return len(own) > 0 and float(own.mean()) >= self.threshold
+
+    def model(self, state: ConstrainedState) -> NadarayaWatson:
+        """The agent's performance as a function of the context, from what it mastered and where it failed lately."""
+        kept = state.mastered.followed_by(state.recent[state.recent.returns < self.threshold])
+        return NadarayaWatson(self.scaled(kept.contexts), kept.returns, self.epsilon)
+
+    def enter(self, state: ConstrainedState, move: Move) -> ConstrainedState:
+        """The next stage, on the moved particles; the same stage where none moved."""
+        if np.array_equal(move.points, state.particles):
+            return state
+        left = self.distance(move.points, move.goals)
+        return state.replace(
+            distribution=self.space.inside(move.points),
+            stage=state.stage + 1,
+            alpha=float(np.clip(1.0 - left / state.length, 0.0, 1.0)) if state.length else 1.0,
+            event=move.event,
+            particles=move.points,
+        )
+
+    def havens(self, state: ConstrainedState, rng: np.random.Generator) -> FloatArray:
+        """For each particle (n, d) a mastered context of its own, by an optimal assignment; itself if there is none."""
+        known, n = state.mastered.contexts, len(state.particles)
+        if not len(known):
+            return state.particles
+        if len(known) < n:
+            known = np.concatenate([known, known[rng.integers(len(known), size=n - len(known))]])
+        return self.paired(state.particles, known)
+
+    def snapshot(self, state: ConstrainedState) -> Arrays:
+        return {"mastered": state.mastered.contexts}
+
+    def paired(self, points: FloatArray, others: FloatArray) -> FloatArray:
+        """For each point (n, d) its own one of the others (m, d), by an optimal assignment."""
+        return np.asarray(others[assignment(self.scaled(points), self.scaled(others))])
+
+    def scaled(self, points: FloatArray) -> FloatArray:
+        return points / self.space.unit_length
+
+    def distance(self, points: FloatArray, goals: FloatArray) -> float:
+        """The root mean square of the distances between pairs: W2 where they are an optimal assignment."""
+        return float(np.sqrt((self.scaled(points - goals) ** 2).sum(axis=1).mean()))
