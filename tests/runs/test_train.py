@@ -127,7 +127,7 @@ def test_what_was_broken_off_goes_on(result, tmp_path):
 
     with pytest.raises(Cut):
         gd.train(TASK, seeds=[1, 2], out=tmp_path, say=cut)
-    assert segment_of(tmp_path / "runs" / "gradient" / "seed-1") == 0
+    assert segment_of(tmp_path / "runs" / "gradient" / "seed-1") < 2  # of 6
     again = gd.train(TASK, seeds=3, out=tmp_path)
     for seed in range(3):
         assert contents(again.folders[seed]) == contents(result.folders[seed])

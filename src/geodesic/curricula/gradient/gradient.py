@@ -86,7 +86,7 @@ class Gradient(Staged):
         """Fit the metric to the latest episodes and go on under it."""
         trained = state.trained or self.source
         anchors = np.concatenate([trained.points, self.target.points])
-        metric = recipe.fit(state.seen, rng, anchors)
+        metric = recipe.fit(state.seen[-recipe.memory :], rng, anchors)
         onward, back = (Geodesic(trained, end, metric) for end in (self.target, self.source))
         path = Onward(onward, back, state.alpha, self.particles, rng)
         moved = self.move(state, path, state.event)
