@@ -1,45 +1,154 @@
+import re
+
 import numpy as np
 import pytest
 
-from geodesic.analysis import theory
-from geodesic.metrics.bisimulation import TabularCMDP
+from geodesic.analysis import theory, worlds
+from geodesic.analysis.worlds import World
+from geodesic.cli import main
+from geodesic.contexts import Particles
+from geodesic.metrics import Matrix, contextual_distance
+
+CLAIMS = [
+    "Definition",
+    "Solvers",
+    "Lemma on states",
+    "Lemma on distributions",
+    "Lemma at the goal",
+    "Theorem",
+    "Corollary on speed",
+    "Corollary on the value gap",
+    "Not separated",
+]
+
+
+def failing() -> set[str]:
+    findings = theory.check(np.random.default_rng(0), cmdps=4, states=8)
+    return {finding.claim for finding in findings if not finding.holds}
 
 
 def test_every_claim_holds_on_random_cmdps():
     findings = theory.check(np.random.default_rng(0), cmdps=4, states=8)
-    assert [finding.claim for finding in findings] == ["Lemma", "Theorem", "Corollary"]
+    assert [finding.claim for finding in findings] == CLAIMS
     assert all(finding.holds for finding in findings)
-    assert [finding.cases for finding in findings] == [4, 40, 40]
-    assert 0 < findings[1].worst < np.inf
+    assert [finding.cases for finding in findings] == [336, 2, 12, 120, 12, 616, 280, 280, 160]
 
 
-def test_the_checks_can_fail():
-    world = theory.World.draw(np.random.default_rng(1), 8, slip=0.0)
-    uneven = theory.World(world.cmdp, world.best, world.metric, world.length, [world.stages[0], world.stages[-1]])
-    assert not theory.corollary([uneven]).holds
+@pytest.mark.parametrize("factor", [1000, 1.001])
+def test_a_distance_that_is_too_large_fails(monkeypatch, factor):
+    """The lemma's bound still holds: the definition fails, and the equality where the bound is attained."""
+    exact = worlds.distance
+    monkeypatch.setattr(worlds, "distance", lambda *args: Matrix(factor * exact(*args).M, exact(*args).support))
+    assert failing() >= {"Definition", "Lemma at the goal"}
+
+
+def test_a_distance_that_is_too_small_fails(monkeypatch):
+    exact = worlds.distance
+    monkeypatch.setattr(worlds, "distance", lambda *args: Matrix(0.999 * exact(*args).M, exact(*args).support))
+    assert failing() >= {"Definition", "Lemma on states", "Lemma at the goal"}
+
+
+@pytest.mark.parametrize("gamma", [0.89, 0.91])
+def test_the_distance_of_another_gamma_fails(monkeypatch, gamma):
+    monkeypatch.setattr(worlds, "distance", lambda cmdp, policy: contextual_distance(cmdp, policy, gamma))
+    assert failing() >= {"Definition", "Lemma at the goal"}
+
+
+def test_the_worst_policy_fails(monkeypatch):
+    """Its distance is its own, and its stages are evenly spaced: what fails is that it is optimal on a stage."""
+
+    def worst(cmdp: worlds.TabularCMDP) -> np.ndarray:
+        v = np.ones(len(cmdp.rewards))
+        for _ in range(400):
+            v = worlds.action_values(cmdp, v).min(axis=1)
+        return worlds.action_values(cmdp, v).argmin(axis=1)
+
+    monkeypatch.setattr(worlds, "optimal", worst)
+    assert "Theorem" in failing()
+
+
+def test_random_stages_fail(monkeypatch):
+    def noise(source: Particles, target: Particles, metric: Matrix):
+        rng = np.random.default_rng(0)
+        drawn = {0.0: source, 1.0: target}
+        return lambda t: drawn.setdefault(t, Particles(metric.support, rng.dirichlet(np.ones(len(metric.M)))))
+
+    monkeypatch.setattr(worlds, "curriculum", noise)
+    assert "Corollary on speed" in failing()
+
+
+@pytest.mark.parametrize("solver", ["_deterministic", "_stochastic"])
+def test_an_error_in_either_solver_fails(monkeypatch, solver):
+    from geodesic.metrics import fixed_point
+
+    exact = getattr(fixed_point, solver)
+    monkeypatch.setattr(fixed_point, solver, lambda *args: 1.001 * exact(*args))
+    assert failing() >= {"Definition", "Solvers", "Lemma at the goal"}
+
+
+def test_a_smaller_constant_fails():
+    """Stages need more than nothing of m: the theorem is not about gaps of zero."""
+    for slip in (0.0, 0.3):
+        world = World.draw(np.random.default_rng(0), 12, slip)
+        assert theory.theorem([world]).holds
+        needed = theory._needed(world, 40, [])
+        assert 0.01 * world.constant < needed <= world.constant
+        vars(world)["constant"] = 0.9 * needed
+        assert not theory.theorem([world]).holds
+
+
+def test_the_linear_mixture_is_not_separated_by_w1_but_by_w2():
+    """On a corridor, where states lie between source and target."""
+    n = 12
+    successors = np.stack([np.maximum(np.arange(n) - 1, 0), np.arange(n)], axis=1)
+    rewards = np.tile((1 - worlds.GAMMA) * np.where(np.arange(n) == 0, 1.0, 0.1)[:, None], (1, 2))
+    cmdp = worlds.TabularCMDP(rewards, successors, np.arange(n))
+    best = worlds.optimal(cmdp)
+    metric = worlds.distance(cmdp, best)
+    ends = (Particles.categorical(np.eye(n)[k]) for k in (1, n - 1))
+    finding = theory.mixture([World(cmdp, best, metric, worlds.curriculum(*ends, metric))])
+    assert finding.holds
+    ratio = re.search(r"is (\S+) to", finding.remark)
+    assert ratio
+    assert float(ratio.group(1)) > 1.5
+
+
+def test_the_command_reads_as_sentences_and_fails_with_a_claim(monkeypatch, capsys):
+    small = [theory.Finding("Lemma", "a <= b.", 3, worst, 1e-8, remark="So.") for worst in (0.0, 1.0)]
+    monkeypatch.setattr(theory, "check", lambda rng: small[:1])
+    assert main(["theory"]) == 0
+    out = capsys.readouterr().out
+    assert "Lemma (holds): a <= b. In 3 cases the worst is 0, allowed 1e-08. So." in out
+    assert "Verdict: all 1 claims hold." in out
+    monkeypatch.setattr(theory, "check", lambda rng: small)
+    assert main(["theory"]) == 1
+    out, err = capsys.readouterr()
+    assert "Lemma (FAILS): a <= b. In 3 cases the worst is 1, allowed 1e-08. So." in out
+    assert "expected every claim to hold, got 1 that fail: Lemma" in out + err
 
 
 def test_policy_iteration_finds_the_best_of_all_policies():
-    rng = np.random.default_rng(2)
-    cmdp = theory.random_cmdp(rng, 4, slip=0.2)
+    cmdp = worlds.random_cmdp(np.random.default_rng(2), 4, slip=0.2)
     policies = np.array(np.meshgrid(*[range(4)] * 4)).reshape(4, -1).T
-    best = np.max([theory.values(cmdp, policy) for policy in policies], axis=0)
-    np.testing.assert_allclose(theory.values(cmdp, theory.optimal(cmdp)), best, atol=1e-10)
+    best = np.max([worlds.values(cmdp, policy) for policy in policies], axis=0)
+    np.testing.assert_allclose(worlds.values(cmdp, worlds.optimal(cmdp)), best, atol=1e-10)
+    np.testing.assert_allclose(worlds.optimal_values(cmdp), best, atol=1e-10)
 
 
-def test_stage_policy_is_random_only_where_the_stage_cannot_lead():
-    world = theory.World.draw(np.random.default_rng(3), 8, slip=0.0)
-    policy = theory.stage_policy(world, world.stages[0])
+@pytest.mark.parametrize("slip", [0.0, 0.3])
+def test_stage_policy_is_random_only_where_the_stage_cannot_lead(slip):
+    world = World.draw(np.random.default_rng(3), 8, slip)
+    source = world.path(0.0)
+    policy = world.stage_policy(source)
     np.testing.assert_allclose(policy.sum(axis=1), 1)
-    trained = world.stages[0].weights > 0
+    trained = source.weights > 0
     np.testing.assert_array_equal(policy[trained].argmax(axis=1), world.best[trained])
     assert (policy == 0.25).all(axis=1).any()
-    v, star = theory.values(world.cmdp, policy), theory.values(world.cmdp, world.best)
-    assert v[trained] == pytest.approx(star[trained])
+    assert worlds.values(world.cmdp, policy)[trained] == pytest.approx(world.star[trained])
 
 
 def test_random_cmdps_keep_the_papers_bounds():
-    cmdp = theory.random_cmdp(np.random.default_rng(4), 6, slip=0.3)
-    assert isinstance(cmdp, TabularCMDP)
+    cmdp = worlds.random_cmdp(np.random.default_rng(4), 6, slip=0.3)
     assert cmdp.rewards.min() >= 0
-    assert cmdp.rewards.max() == pytest.approx(1 - theory.GAMMA)
+    assert cmdp.rewards.max() == pytest.approx(1 - worlds.GAMMA)
+    assert 0 <= worlds.optimal_values(cmdp).min() <= worlds.optimal_values(cmdp).max() <= 1

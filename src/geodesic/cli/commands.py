@@ -221,8 +221,13 @@ def theory(options: argparse.Namespace, console: Console) -> None:
 
     from geodesic.analysis.theory import check
 
-    for row in check(np.random.default_rng(0)):
-        console.print(row)
+    findings = check(np.random.default_rng(0))
+    for finding in findings:
+        console.print(finding)
+    failed = [finding.claim for finding in findings if not finding.holds]
+    if failed:
+        raise RunFailed(f"expected every claim to hold, got {len(failed)} that fail: {'; '.join(failed)}")
+    console.print(f"Verdict: all {len(findings)} claims hold.")
 
 
 def _alphas(text: str) -> list[float]:
