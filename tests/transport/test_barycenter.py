@@ -26,6 +26,25 @@ def test_one_point_support():
         np.testing.assert_allclose(gd.barycenter(point, point, 0.5, dot, method, reg=1e-3).weights, [1, 0], atol=1e-6)
 
 
+def grid(size: int) -> Graph:
+    points = np.stack(np.meshgrid(np.arange(float(size)), np.arange(float(size))), axis=-1).reshape(-1, 2)
+    apart = np.abs(points[:, None] - points).sum(axis=2)
+    return Graph(points, np.argwhere(np.triu(apart == 1)))
+
+
+@pytest.mark.parametrize("t", [0.3, 0.5])
+@pytest.mark.parametrize(
+    "weights",
+    [np.random.default_rng(0).dirichlet(np.full(49, 0.1)), np.eye(49)[24], np.full(49, 1 / 49)],
+    ids=["few points", "the middle", "all points"],
+)
+def test_between_a_distribution_and_itself_sinkhorn_stays(weights, t):
+    """On a grid of diameter 12; a rule that weighs by an unnormalised density ended after one sweep, 4.6 away."""
+    metric = grid(7)
+    here = gd.Particles.categorical(weights, metric.support)
+    assert gd.wasserstein(gd.barycenter(here, here, t, metric, "sinkhorn"), here, metric) <= 0.05
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

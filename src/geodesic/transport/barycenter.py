@@ -60,25 +60,36 @@ def _sinkhorn(cost: FloatArray, a: FloatArray, b: FloatArray, t: float, reg: flo
     Differs from the paper: weights (1 - t, t), since the paper's (t, 1 - t) put the target at t = 0; in the log domain,
     since K underflows at reg <= 1e-3; a small reg is reached by factors of 4, each warm-starting the next, since alone
     it does not converge; the result is renormalised. Names are the paper's: log a_m, log b_m, log l and log rho.
+
+    It ends when every plan has the marginals it should: a_m * K b_m the given ends (b_m * K a_m is rho by
+    construction), and l * K l, the plan from the barycenter to itself, rho.
     """
     with np.errstate(divide="ignore"):
         log_ends = np.log(np.stack([a, b]))
-    log_b, log_l = np.zeros_like(log_ends), np.zeros(len(cost))
-    log_rho = log_l
+    log_b, log_rho = np.zeros_like(log_ends), np.zeros(len(cost))
     for entropy in _entropies(reg):
         kernel = -cost / (entropy * max(float(cost.max()), 1e-300))
-        log_b, log_l = 4 * log_b, 4 * log_l  # potentials are reg * log_b: they hardly change from one reg to the next
+        log_b = 4 * log_b  # potentials are reg * log_b: they hardly change from one reg to the next
+        log_l = np.zeros(len(cost))  # a point that a larger reg has emptied would never fill again
         tolerance, sweeps = (1e-7, SWEEPS) if entropy == reg else (1e-3, 100)
+        log_a = log_ends - _log_apply(kernel, log_b)
         for _ in range(sweeps):
-            log_a = log_ends - _log_apply(kernel, log_b)
-            reached = _log_apply(kernel, log_a)
+            reached, doubled = _log_apply(kernel, log_a), _log_apply(kernel, log_l) + log_l
             log_rho = log_l + np.array([1 - t, t]) @ reached
-            before, log_b = log_b, log_rho - reached
-            log_l = (log_l + log_rho - _log_apply(kernel, log_l)) / 2
-            if (np.exp(log_rho) * np.abs(np.expm1(np.minimum(before - log_b, 1.0)))).sum() <= tolerance:
+            log_b = log_rho - reached
+            back = _log_apply(kernel, log_b)
+            off = max(_apart(log_a + back, log_ends), _apart(doubled, log_rho))
+            log_a, log_l = log_ends - back, log_l + (log_rho - doubled) / 2
+            if off <= tolerance:
                 break
     mass = np.exp(log_rho - log_rho.max())
     return np.asarray(mass / mass.sum(), dtype=np.float64)
+
+
+def _apart(log_found: FloatArray, log_wanted: FloatArray) -> float:
+    """The largest sum of differences between densities given by their logarithms, those above e counted as e."""
+    off = np.abs(np.exp(np.minimum(log_found, 1.0)) - np.exp(np.minimum(log_wanted, 1.0)))
+    return float(off.sum(axis=-1).max())
 
 
 def _log_apply(kernel: FloatArray, logs: FloatArray) -> FloatArray:
