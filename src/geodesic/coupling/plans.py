@@ -76,5 +76,5 @@ def assignment(rows: FloatArray, columns: FloatArray) -> IndexArray:
 
 def _origin(points: FloatArray) -> FloatArray:
     """The mean in steps of many times the spread: zero unless squares of coordinates would drown their differences."""
-    step = 16 * unit(np.ptp(points, axis=0))
+    step = 4096 * unit(np.ptp(points, axis=0))
     return np.asarray(step * np.round(points.mean(axis=0) / step))
