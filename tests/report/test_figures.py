@@ -301,9 +301,24 @@ def test_mean_curves_show_each_label_the_band_and_what_counts_as_solved(tmp_path
     axes = panels(figure)[0]
     assert len(axes.collections) == 4
     labels = [line.get_label() for line in axes.lines]
-    assert set(labels) == {f"{run.label} (2 seeds)" for run in runs} | {"solved above 55"}
-    np.testing.assert_allclose(axes.lines[0].get_ydata(), [0, 10, 70 / 3, 32.5])  # rolling means of 0, 20, 50, 60
+    assert set(labels) == {f"{run.label} (2 seeds)" for run in runs} | {"solved above 55", "_raw"}
+    raw, smooth = axes.lines[:2]
+    np.testing.assert_allclose(smooth.get_ydata(), [0, 10, 70 / 3, 32.5])
+    np.testing.assert_allclose(raw.get_ydata(), [0, 20, 50, 60])
+    assert (raw.get_label(), raw.get_linestyle()) == ("_raw", "None")
+    assert raw.get_zorder() < smooth.get_zorder()
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("environment steps", "return on the target")
+
+
+def test_curves_say_what_is_smoothed_and_what_the_band_is(tmp_path: Path) -> None:
+    runs = load_comparison(write_comparison(tmp_path, {"gradient": {}}, seeds=10))
+    smoothed = "\nlines: rolling mean of 10 evaluations; points: before smoothing"
+    for draw, count, words in (
+        (curves.mean_curves, 10, "mean over seeds; band: standard deviation"),
+        (curves.iqm_curves, 10, "interquartile mean over seeds; band: 95 % interval"),
+        (curves.iqm_curves, 9, "interquartile mean over seeds; band: range (too few seeds for an interval)"),
+    ):
+        assert panels(draw(runs[:count]))[0].get_title(loc="left") == f"mine: {words}{smoothed}"
 
 
 def test_success_curves_have_no_level_and_unfinished_runs_are_told(tmp_path: Path) -> None:
@@ -366,6 +381,8 @@ def test_single_run_shows_training_target_and_alpha(tmp_path: Path) -> None:
     ]
     assert "mastered above 40" in legend(training)
     assert "solved above 55" in legend(target)
+    assert "rolling mean of 20 episodes" in legend(training)
+    assert "rolling mean of 10 evaluations" in legend(target)
     assert alpha.lines[0].get_ydata().tolist() == [0.0, 0.5, 1.0, 1.0]
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from geodesic.analysis.statistics import Column, Curve, iqm_curve, mean_curve, rolling_mean
+from geodesic.analysis.curves import Column, Curve, iqm_curve, mean_curve
+from geodesic.analysis.measures import WINDOW, rolling_mean
 from geodesic.records.reader import RunResult, by_label
 from geodesic.report.style import (
     COLOURS,
@@ -18,6 +19,7 @@ from geodesic.report.style import (
     INK,
     OTHER,
     LineStyle,
+    Look,
     kind,
     legend_width,
     looks,
@@ -27,7 +29,7 @@ from geodesic.report.style import (
 )
 from geodesic.report.text import MEASURES, measured
 
-WINDOW = 10
+EPISODES = 20  # that a rolling mean of training scores joins
 EXPLORING = "exploring for the metric"
 
 
@@ -53,36 +55,41 @@ NEUTRAL = Mark("next stage", "o", 6, None, "-")
 @styled
 def mean_curves(runs: Sequence[RunResult], column: Column = "scores") -> Figure:
     """Mean over seeds with one standard deviation, after a rolling mean of 10 evaluations: the paper's plot."""
-    curves = {label: mean_curve(group, column, WINDOW) for label, group in by_label(runs).items()}
-    return _curves(runs, curves, column, "mean and standard deviation")
+    curves = {label: mean_curve(group, column) for label, group in by_label(runs).items()}
+    return _curves(runs, curves, column, "mean")
 
 
 @styled
 def iqm_curves(runs: Sequence[RunResult], column: Column = "scores") -> Figure:
-    """Interquartile mean over seeds with its 95 % bootstrap interval, smoothed in the same way."""
-    curves = {
-        label: iqm_curve(group, np.random.default_rng(0), column, WINDOW) for label, group in by_label(runs).items()
-    }
-    return _curves(runs, curves, column, "interquartile mean and 95 % bootstrap interval")
+    """Interquartile mean over seeds with its 95 % interval, smoothed in the same way; the range of too few seeds."""
+    curves = {label: iqm_curve(group, column) for label, group in by_label(runs).items()}
+    return _curves(runs, curves, column, "interquartile mean")
 
 
 def _curves(runs: Sequence[RunResult], curves: dict[str, Curve], column: Column, what: str) -> Figure:
     names = {label: f"{label} ({_seeds(group)})" for label, group in by_label(runs).items()}
-    figure = new_figure(6.5 + legend_width(names.values()), 4.4)
+    figure = new_figure(6.5 + legend_width(names.values()), 4.6)
     axes = figure.subplots()
     styles = looks(runs)
     for label, curve in curves.items():
-        look = styles[label]
-        axes.fill_between(curve.steps, curve.low, curve.high, color=look.colour, alpha=0.13, linewidth=0)
-        marker = "o" if len(curve.steps) == 1 else None
-        axes.plot(curve.steps, curve.middle, color=look.colour, linestyle=look.line, marker=marker, label=names[label])
+        _curve(axes, curve, styles[label], names[label])
     if column == "scores":
         _level(axes, runs[0].solved, "solved above")
     words = measured(runs[0]) if column == "scores" else MEASURES["success"]
     _finish(axes, f"{words} on the target")
-    axes.set_title(f"{runs[0].task}: {what} over seeds", loc="left")
+    bands = " or ".join(dict.fromkeys(curve.band for curve in curves.values()))
+    smoothed = f"lines: rolling mean of {WINDOW} evaluations; points: before smoothing"
+    axes.set_title(f"{runs[0].task}: {what} over seeds; band: {bands}\n{smoothed}", loc="left", fontsize="medium")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
     return figure
+
+
+def _curve(axes: Axes, curve: Curve, look: Look, name: str) -> None:
+    """The smoothed curve with its band, over the evaluations that it smooths."""
+    axes.fill_between(curve.steps, curve.low, curve.high, color=look.colour, alpha=0.13, linewidth=0)
+    axes.plot(curve.steps, curve.raw, ".", color=look.colour, alpha=0.3, markersize=2.5, label="_raw", zorder=1)
+    marker = "o" if len(curve.steps) == 1 else None
+    axes.plot(curve.steps, curve.middle, color=look.colour, linestyle=look.line, marker=marker, label=name)
 
 
 @styled
@@ -105,7 +112,9 @@ def single_run(run: RunResult) -> Figure:
 def _training(axes: Axes, run: RunResult, colour: str) -> None:
     steps, scores = run.episodes.steps, run.episodes.scores
     axes.plot(steps, scores, ".", color=FAINT, markersize=2, alpha=0.7, label="episodes", rasterized=True)
-    axes.plot(steps, rolling_mean(scores, 20), color=colour, linewidth=1.4, label="rolling mean of 20")
+    axes.plot(
+        steps, rolling_mean(scores, EPISODES), color=colour, linewidth=1.4, label=f"rolling mean of {EPISODES} episodes"
+    )
     _level(axes, run.threshold, "mastered above")
     _finish(axes, f"{measured(run)} in training", steps=False)
     _stage_lines(axes, run)
@@ -115,7 +124,7 @@ def _training(axes: Axes, run: RunResult, colour: str) -> None:
 def _target(axes: Axes, run: RunResult, colour: str) -> None:
     steps, scores = run.evaluations.steps, run.evaluations.scores
     axes.plot(steps, scores, ".-", color=colour, alpha=0.35, linewidth=0.8, markersize=4, label="evaluations")
-    axes.plot(steps, rolling_mean(scores, WINDOW), color=colour, label=f"rolling mean of {WINDOW}")
+    axes.plot(steps, rolling_mean(scores, WINDOW), color=colour, label=f"rolling mean of {WINDOW} evaluations")
     _stage_marks(axes, run, colour)
     _level(axes, run.solved, "solved above")
     _finish(axes, f"{measured(run)} on the target", steps=False)

@@ -5,31 +5,59 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from geodesic.analysis.statistics import Estimate, Row
+from geodesic.analysis.intervals import IQM_SEEDS, MEDIAN_SEEDS, Estimate
+from geodesic.analysis.measures import WINDOW
+from geodesic.analysis.statistics import Row
 from geodesic.records.reader import RunResult, by_label
 
 _HEADER = (
     "method",
     "seeds",
     "reached",
-    "first above (median)",
-    "stays above (median)",
+    "first above, raw",
+    "first above",
+    "stays above",
     "final mean ± std",
     "final IQM",
     "success",
 )
+_MARK = "*"
 
 
 def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
-    """One line per label; brackets hold 95 % bootstrap intervals.
+    """One line per label, then notes on what its cells are; brackets hold 95 % intervals.
 
     reached: seeds whose smoothed target score is above the level that counts as solved from some step to the end;
-    first above, stays above: the steps at which it first is, and from which it stays.
+    first above, stays above: the steps at which it first is, and from which it stays; raw: at which a single evaluation
+    first is. An interval of this would crowd the line, and is in table.csv.
 
     P(x faster) and P(x better): the probability that a seed of x beats a seed of this line's method, in time to
     solved and in final score.
     """
-    return _lay_out([_header(rows), *(_cells(row) for row in rows)], markdown)
+    table, told = _lay_out(table_cells(rows), markdown), notes(rows)
+    if markdown:
+        return "\n\n".join([table, *(note.replace(_MARK, "\\*") for note in told)])
+    return "\n".join([table, *told])
+
+
+def table_cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """The header and a line per label, as words."""
+    return [_header(rows), *(_cells(row) for row in rows)]
+
+
+def notes(rows: Sequence[Row]) -> list[str]:
+    """What the times are, what the brackets cover, and why some are missing."""
+    own = [row for row in rows if row.finished]
+    if not own:
+        return []
+    told = [f"Times are medians over seeds; raw: single evaluations, the others a rolling mean of {WINDOW}."]
+    short = {"medians of 5 seeds": MEDIAN_SEEDS, "interquartile means of 10": IQM_SEEDS}
+    less = [what for what, seeds in short.items() if any(row.finished == seeds for row in own)]
+    told.append("Brackets: 95 % intervals over seeds" + (f" ({' and '.join(less)}: 94 %)." if less else "."))
+    if any(row.finished < IQM_SEEDS for row in own):
+        needed = f"a median needs {MEDIAN_SEEDS}, an interquartile mean {IQM_SEEDS}"
+        told.append(f"{_MARK} too few seeds for an interval: {needed}.")
+    return told
 
 
 def _lay_out(lines: Sequence[tuple[str, ...]], markdown: bool) -> str:
@@ -79,10 +107,11 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.label,
         seeds,
-        f"{row.reached}/{row.finished}",
+        "-" if math.isnan(row.time.value) and not row.reached else f"{row.reached}/{row.finished}",
+        _time(row.first_raw.value),
         _interval(row.first, _time),
         _interval(row.time, _time),
-        f"{_number(row.final_mean)} ± {_number(row.final_std)}",
+        "-" if math.isnan(row.final_mean) else f"{_number(row.final_mean)} ± {_number(row.final_std)}",
         _interval(row.final_iqm, _number),
         "-" if math.isnan(row.final_success) else f"{row.final_success:.0%}",
         _probability(row.faster),
@@ -91,6 +120,11 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _interval(estimate: Estimate, show: Callable[[float], str]) -> str:
+    """The value and its interval; a mark where the seeds are too few, a dash where nothing is known."""
+    if math.isnan(estimate.value):
+        return "-"
+    if math.isnan(estimate.low):
+        return f"{show(estimate.value)} {_MARK}"
     if math.isinf(estimate.low):  # an interval from never to never says nothing more
         return show(estimate.value)
     return f"{show(estimate.value)} [{show(estimate.low)}, {show(estimate.high)}]"
@@ -101,6 +135,8 @@ def _probability(estimate: Estimate | None) -> str:
 
 
 def _time(steps: float) -> str:
+    if math.isnan(steps):
+        return "-"
     return "never" if math.isinf(steps) else f"{steps / 1000:.1f}k"
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from geodesic.analysis.statistics import mean_curve
+from geodesic.analysis.curves import mean_curve
+from geodesic.analysis.measures import WINDOW
 from geodesic.contexts import FloatArray
 from geodesic.records.checkpoint import write_atomically
 from geodesic.records.reader import RunResult, by_label
@@ -37,7 +38,8 @@ def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
         for label, curve in curves.items()
     ]
     scale = f"from {low:.{digits}f} to {high:.{digits}f}"
-    return [f"{measured(runs[0])} on the target over {runs[0].steps} steps, {scale}", *lines]
+    what = f"{measured(runs[0])} on the target over {runs[0].steps} steps, rolling mean of {WINDOW} evaluations"
+    return [f"{what}, {scale}", *lines]
 
 
 def _bars(curve: FloatArray, low: float, high: float, width: int) -> str:
