@@ -187,6 +187,7 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
     """Run and show a comparison; its table in Markdown."""
     from geodesic.analysis.statistics import summarise
     from geodesic.records import load_comparison
+    from geodesic.report.exports import write_exports
     from geodesic.report.figures import write_comparison_figures
     from geodesic.report.progress import Display, JobBars
     from geodesic.report.tables import format_table, infeasible_table
@@ -209,7 +210,7 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
     infeasible = infeasible_table(runs).splitlines()
     for line in [*format_table(rows).splitlines(), "", *infeasible, *[""] * bool(infeasible), *sparklines(runs)]:
         console.print(line)
-    for path in [out, *write_comparison_figures(out, task)]:
+    for path in [out, *write_exports(out, rows, runs), *write_comparison_figures(out, task)]:
         console.print(f"  wrote {path}")
     if outcome.failed:
         raise RunFailed("; ".join(f"{name}: {why}" for name, why in outcome.failed.items()))
