@@ -13,7 +13,6 @@ import statistics
 import time
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before the libraries count the cores
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
