@@ -6,6 +6,7 @@ import sys
 COMMANDS = (
     ("transport",),
     ("contextual",),
+    ("coverage",),
     ("ppo", "maze"),
     ("ppo", "u-maze"),
     ("sac",),

@@ -106,13 +106,14 @@ def told(ends: Ends, true: float, unit: float = 1.0) -> str:
 
 def order_statistics(samples: int, rng: np.random.Generator) -> None:
     for name, (statistic, interval) in STATISTICS.items():
-        print(f"\n{name:<28} seeds  {'ours':>14} {'bootstrap':>14} {'t (trimmed)':>14}")
+        rivals = ["bootstrap"] if name == "median" else ["bootstrap", "t (trimmed)"]
+        print(f"\n{name:<28} seeds  {' '.join(f'{who:>14}' for who in ['ours', *rivals])}")
         for shape, draw in SHAPES.items():
             true, unit = truth(draw, statistic), float(draw(rng, (100_000,)).std())
             for seeds in SEEDS:
                 values = draw(rng, (seeds, samples))
                 given = [interval(values), bootstrap(values, statistic, rng)]
-                given += [trimmed_t(values)] if name != "median" else []
+                given += [trimmed_t(values)] * (len(rivals) - 1)
                 print(f"{shape:<28} {seeds:>5}  {' '.join(told(ends, true, unit) for ends in given)}")
 
 

@@ -43,7 +43,7 @@ class Task:
     threshold: a stage is mastered above this mean; solved: the target counts as solved above this one (default: the
         threshold)
     measure: what thresholds and curricula look at: "return", "discounted" (by `discount`) or "success"
-    worst_return: the least that an episode can earn in that measure; needed by spdl, wb-spdl and the learned metrics
+    worst_return: the least that an episode can earn in that measure; needed by spdl and the learned metrics
     best_return: contexts (n, d) -> upper bounds (n,) on the return, so that a threshold out of reach is refused;
         without it nothing is refused
     is_feasible: contexts (n, d) -> which can be solved at all; for reports only, curricula do not see it
