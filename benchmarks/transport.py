@@ -64,7 +64,7 @@ def peak_memory() -> float:
 
 
 def measure(n: int) -> str:
-    import ot.bsp  # noqa: F401  the import is not what is measured
+    import ot.lp  # noqa: F401  the import is not what is measured
 
     before = peak_memory()
     plan, alphas, excess = ours(n)

@@ -1,4 +1,4 @@
-"""Plans between weighted points: exact, sorted on the line, partitioned above a size; assignments."""
+"""Plans between weighted points: exact, sorted on the line, by cells and refined above a size; assignments."""
 
 from geodesic.coupling.pairwise import Couplings, pairwise_plans
 from geodesic.coupling.partitioned import partitioned_plan

@@ -1,91 +1,101 @@
-"""Nearly optimal plans between large point sets, by partitioning space."""
+"""Nearly optimal plans between large point sets: a plan between cells of points, carried to the points, refined."""
 
 from __future__ import annotations
-
-import warnings
 
 import numpy as np
 
 from geodesic.contexts import FloatArray
-from geodesic.coupling.plans import Plan, sorted_plan
-from geodesic.coupling.simplex import IndexArray, simplex
+from geodesic.coupling.cells import carried, cells, centres
+from geodesic.coupling.duals import conjugate, gap
+from geodesic.coupling.plans import Plan
+from geodesic.coupling.refined import Potentials, Sides, polished, refined, suggested
+from geodesic.coupling.simplex import IndexArray, simplex, unit
+
+TABLE = 600**2  # pairs up to which one table of costs is solved
+KEPT = 300  # points of a side that is not gathered
+REFINED = 25_000  # points of both sides up to which a linear program over near pairs is solved
+COARSE = 4000  # cells of a side above that
+TOLERANCE = 1e-3  # of W2, for the linear program
 
 
 def partitioned_plan(x: FloatArray, y: FloatArray, a: FloatArray, b: FloatArray) -> Plan:
-    """A nearly optimal plan for the squared distance in O(n log n): merged binary space partitions (BSP-OT).
+    """A nearly optimal plan for the squared distance between x (n, d) and y (m, d) with weights a (n,) and b (m,).
 
-    BSP-OT matches equal numbers of points of one weight. Other weights are first drawn as equal copies by systematic
-    resampling; what the copies leave over or overdraw is matched again, each round a small part of the one before, and
-    the last bit by sorting. Marginals are exact.
-
-    POT 0.9.7 does not start its random numbers anew for each call, whatever the seed: two calls in one process give two
-    plans, both within the excess. A process that solves the same plans in the same order gets the same ones.
+    Points are gathered in cells of equal mass, the plan between cells is found in the same way, and carried to the
+    points; its potentials tell which pairs of points may matter. Up to `REFINED` points a linear program over such
+    pairs goes on until the plan is within `TOLERANCE`; beyond, small groups of neighbouring atoms are solved exactly.
+    `excess` comes from potentials that hold for all pairs: it is never too small. The same input gives the same plan.
     """
-    size = int(max(np.count_nonzero(a), np.count_nonzero(b)))
-    left, right, atoms = a.copy(), b.copy(), []
-    while left.sum() > 1e-3:
-        atoms.append(_matched(x, y, left, right, size))
-        left, right = _residual(left, atoms[-1][0], atoms[-1][2]), _residual(right, atoms[-1][1], atoms[-1][2])
-    if left.sum() > 1e-12:
-        axis = np.linalg.svd(np.cov(np.vstack([x, y]).T))[0][:, 0]
-        rest = sorted_plan(x @ axis, y @ axis, left / left.sum(), right / right.sum())
-        atoms.append((rest.rows, rest.cols, rest.mass * left.sum()))
-    rows, cols, mass = (np.concatenate(part) for part in zip(*atoms))
-    return Plan(rows, cols, mass, _excess(x, y, Plan(rows, cols, mass)))
+    rows, cols = np.flatnonzero(a), np.flatnonzero(b)
+    x, y, a, b = x[rows] - x[rows[0]], y[cols] - x[rows[0]], a[rows] / a.sum(), b[cols] / b.sum()
+    size = max(unit(x), unit(y))
+    x, y = x / size, y / size
+    left, right = aligned(x, y, a, b)
+    offset = _fixed(x, y, a, b) - _fixed(left, right, a, b)
+    plan, potentials = _solve((left, right, a, b), offset, TOLERANCE)
+    cost = float(plan.mass @ ((x[plan.rows] - y[plan.cols]) ** 2).sum(axis=1))
+    bound = cost - gap(left, right, plan, *potentials)
+    excess = 0.0 if cost == 0 else float(np.sqrt(cost / bound) - 1) if bound > 0 else float("inf")
+    return Plan(rows[plan.rows], cols[plan.cols], plan.mass, excess)
 
 
-def _matched(
-    x: FloatArray, y: FloatArray, a: FloatArray, b: FloatArray, size: int
-) -> tuple[IndexArray, IndexArray, FloatArray]:
-    """Atoms between `size` equal copies of each side, cut down so that no point gives or gets more than it has."""
-    from ot.bsp import compute_bspot_bijection
-
-    places = (np.arange(size) + 0.5) / size
-    i, j = (np.searchsorted(np.cumsum(weights) / weights.sum(), places) for weights in (a, b))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        partner = compute_bspot_bijection(x[i], y[j], n_plans=64, p=2)[1]
-    rows, cols, mass = i, j[partner], np.full(size, a.sum() / size)
-    for side, weights in ((rows, a), (cols, b)):
-        drawn = np.bincount(side, mass, len(weights))
-        mass = mass * np.minimum(1.0, weights[side] / drawn[side])
-    return rows, cols, mass
-
-
-def _residual(weights: FloatArray, side: IndexArray, mass: FloatArray) -> FloatArray:
-    rest = weights - np.bincount(side, mass, len(weights))
-    return np.where(rest > 1e-15, rest, 0.0)
+def _solve(sides: Sides, offset: float, tolerance: float) -> tuple[Plan, Potentials]:
+    """A plan and potentials with f(x) + g(y) <= |x - y|^2 for all pairs. Costs that count are |x - y|^2 + offset."""
+    x, y, a, b = sides
+    if len(a) * len(b) <= TABLE:
+        return _solved(sides)
+    small = len(a) + len(b) <= REFINED
+    ends = _gathered(x, a, small), _gathered(y, b, small)
+    (few_x, few_a), (few_y, few_b) = centres(x, a, ends[0]), centres(y, b, ends[1])
+    coarse, (_, g) = _solve((few_x, few_y, few_a, few_b), offset, 5 * tolerance)
+    plan = carried(coarse, x, y, a, b, ends)
+    f = conjugate(x, few_y, g)[0]
+    g = conjugate(y, x, f)[0]
+    if small:
+        return refined(sides, plan, g, offset, tolerance)
+    return polished(x, y, plan), (f, g)
 
 
-def _excess(x: FloatArray, y: FloatArray, plan: Plan, sample: int = 1000) -> float:
-    """An estimated upper bound on W2(plan) / W2 - 1, from the dual problem.
-
-    Potentials f, g with f(x) + g(y) <= |x - y|^2 bound W2^2 from below, so the plan's squared cost exceeds it by at
-    most the mean slack |x - y|^2 - f(x) - g(y) of its atoms. f comes from an exact plan between `sample` atoms, g is
-    its conjugate, and the slack is averaged over as many others. The bound is loose, and may be infinite, where source
-    and target nearly coincide: W2 itself is then small.
-    """
-    rng = np.random.default_rng(0)
-    shares = plan.mass / plan.mass.sum()
-    cost = float(shares @ ((x[plan.rows] - y[plan.cols]) ** 2).sum(axis=1))
-    first, second = (rng.choice(len(shares), sample, p=shares) for _ in range(2))
-    even = np.full(sample, 1 / sample)
-    anchors = y[plan.cols[first]]
-    g = simplex(_squared(x[plan.rows[first]], anchors), even, even).v
-    f = _conjugate(x, anchors, g)
-    ends = x[plan.rows[second]], y[plan.cols[second]]
-    slack = ((ends[0] - ends[1]) ** 2).sum(axis=1) - f[plan.rows[second]] - _conjugate(ends[1], x, f)
-    bound = cost - float(slack.mean())
-    return float(np.sqrt(cost / bound) - 1) if bound > 0 else float("inf")
-
-
-def _conjugate(x: FloatArray, y: FloatArray, g: FloatArray) -> FloatArray:
-    """f(x) = min_y |x - y|^2 - g(y), in blocks so that memory stays linear."""
-    block = max(1, 4_000_000 // len(y))
-    return np.concatenate([(_squared(x[i : i + block], y) - g).min(axis=1) for i in range(0, len(x), block)])
-
-
-def _squared(x: FloatArray, y: FloatArray) -> FloatArray:
+def _solved(sides: Sides) -> tuple[Plan, Potentials]:
     from scipy.spatial.distance import cdist
 
-    return np.asarray(cdist(x, y, "sqeuclidean"))
+    x, y, a, b = sides
+    solution = simplex(cdist(x, y, "sqeuclidean"), a, b)
+    rows, cols = np.nonzero(solution.coupling)
+    plan = Plan(rows, cols, solution.coupling[rows, cols])
+    return plan, suggested(x, y, solution.v)[1]
+
+
+def _gathered(points: FloatArray, weights: FloatArray, small: bool) -> IndexArray:
+    if len(points) <= KEPT:
+        return np.arange(len(points))
+    return cells(points, weights, max(len(points) // 4 if small else min(COARSE, len(points) // 4), 1))
+
+
+def aligned(x: FloatArray, y: FloatArray, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Both sides in coordinates in which the best linear map between them is the identity: neighbours are partners.
+
+    With A that map between Gaussians of their moments, x becomes A^1/2 (x - mean), y becomes A^-1/2 (y - mean). No
+    optimal plan changes: <x, y> does not, and |x|^2, |y|^2 cost every plan the same.
+    """
+    x, y = x - a @ x, y - b @ y
+    first, second = (points.T @ (points * weights[:, None]) for points, weights in ((x, a), (y, b)))
+    least = 1e-6 * max(np.trace(first), np.trace(second))
+    if least == 0:
+        return x, y
+    half = _power(first, 0.5, least)
+    map_ = _power(first, -0.5, least) @ _power(half @ second @ half, 0.5, least**2) @ _power(first, -0.5, least)
+    return x @ _power(map_, 0.5, 0.0), y @ _power(map_, -0.5, 0.0)
+
+
+def _power(matrix: FloatArray, exponent: float, least: float) -> FloatArray:
+    """A power of a symmetric matrix whose eigenvalues count as `least` at least."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, least) ** exponent) @ vectors.T)
+
+
+def _fixed(x: FloatArray, y: FloatArray, a: FloatArray, b: FloatArray) -> float:
+    """The part of a plan's cost that every plan has: between the means, and the spread of either side."""
+    means = a @ x, b @ y
+    spread = (float(w @ ((p - mean) ** 2).sum(axis=1)) for p, w, mean in zip((x, y), (a, b), means))
+    return float(((means[0] - means[1]) ** 2).sum()) + sum(spread)

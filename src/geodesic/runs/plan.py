@@ -20,6 +20,7 @@ from geodesic.tasks.methods import resolve
 class CurriculumPlan:
     """Distributions at each alpha by the name of their path, the length of the geodesic, and the metric it is under.
 
+    excess: at most what the length is above the least, as a share of it.
     distances (n, n): between the support points of discrete contexts.
     """
 
@@ -28,15 +29,26 @@ class CurriculumPlan:
     alphas: tuple[float, ...]
     paths: dict[str, list[Particles]]
     length: float
+    excess: float
     distances: FloatArray | None
 
     def lines(self) -> list[str]:
         """The plan in words."""
-        rows = [f"{self.task.name}: W(source, target) = {self.length:.4g} under {self.metric}"]
+        rows = [f"{self.task.name}: W(source, target) = {self.length:.4g} under {self.metric}, {self.precision}"]
         for alpha, there in zip(self.alphas, self.paths[self.geodesic]):
             mean = np.array2string(there.mean(), precision=2)
             rows.append(f"  alpha {alpha:<5g} mean context {mean}, infeasible {self.task.infeasible(there):.0%}")
         return rows
+
+    @property
+    def precision(self) -> str:
+        if self.excess == 0:
+            return "exact"
+        return (
+            f"at most {self.excess:.2%} above the optimum"
+            if np.isfinite(self.excess)
+            else "with no bound on its excess"
+        )
 
     @property
     def geodesic(self) -> str:
@@ -63,5 +75,6 @@ def plan(task: Task, alphas: Sequence[float], metric: str | None = None) -> Curr
             f"gradient ({name})": [gradient.path(alpha) for alpha in alphas],
         },
         length=gradient.geodesic.length,
+        excess=gradient.geodesic.plan.excess,
         distances=chosen.distances if isinstance(chosen, Matrix) else None,
     )

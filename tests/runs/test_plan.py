@@ -1,0 +1,20 @@
+from dataclasses import replace
+
+import pytest
+
+from geodesic.runs.plan import plan
+from geodesic.tasks import load
+
+
+def test_the_plan_says_how_exact_it_is():
+    drawn = plan(load("maze"), (0.0, 1.0), "l2")
+    assert drawn.lines()[0] == "maze: W(source, target) = 4.445 under l2, exact"
+    for excess, words in ((0.003, "at most 0.30% above the optimum"), (float("inf"), "with no bound on its excess")):
+        assert replace(drawn, excess=excess).lines()[0].endswith(f"under l2, {words}")
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_the_ends_of_the_path_are_source_and_target(alpha):
+    task = load("maze")
+    drawn = plan(task, (alpha,), "l2")
+    assert drawn.paths[drawn.geodesic] == [task.target_particles if alpha else task.source_particles]
