@@ -25,12 +25,23 @@ FIVE = gd.Episodes(
             lambda: gd.Episodes([[0.0]], [1.0], [1], [0], [1.0, 0.0]),
             "expected successes of shape (1,), got shape (2,)",
         ),
+        (lambda: gd.Episodes([[0.0], [1.0]], [1.0, 1.0], [9, -3], [0, 0]), "expected lengths >= 0, got -3"),
+        (lambda: gd.Episodes([[0.0]], [1.0], [2.5], [0]), "expected lengths to be whole numbers, got 2.5"),
+        (
+            lambda: gd.Episodes([[0.0], [1.0]], [1.0, 1.0], [1, 1], [0, 0.5]),
+            "expected stages to be whole numbers, got 0.5",
+        ),
     ],
 )
 def test_refusals(make, message):
     with pytest.raises(InvalidInput) as caught:
         make()
     assert str(caught.value) == message
+
+
+def test_whole_numbers_may_come_as_floats():
+    episodes = gd.Episodes([[0.0], [1.0]], [1.0, 1.0], np.float32([3.0, 0.0]), [-1.0, 2.0])
+    assert (episodes.lengths.tolist(), episodes.stages.tolist()) == ([3, 0], [-1, 2])
 
 
 def test_a_success_that_nobody_reported_is_unknown():

@@ -43,12 +43,11 @@ class Episodes:
         elif points.ndim != 2:
             points = points.reshape(0, 1)
         n = len(points)
-        for name, values, dtype in (
-            ("returns", returns, np.float64),
-            ("lengths", lengths, np.int64),
-            ("stages", stages, np.int64),
-        ):
-            object.__setattr__(self, name, (as_vector(values, name, n) if n else np.zeros(0)).astype(dtype))
+        object.__setattr__(self, "returns", as_vector(returns, "returns", n) if n else np.zeros(0))
+        object.__setattr__(self, "lengths", _whole(lengths, "lengths", n))
+        object.__setattr__(self, "stages", _whole(stages, "stages", n))
+        if (self.lengths < 0).any():
+            raise InvalidInput(f"expected lengths >= 0, got {self.lengths.min()}")
         flags = np.full(n, np.nan) if successes is None else np.array(successes, dtype=np.float64)
         if flags.shape != (n,):
             raise InvalidInput(f"expected successes of shape ({n},), got shape {flags.shape}")
@@ -90,3 +89,12 @@ class Episodes:
     def columns(self) -> tuple[Array, ...]:
         """The arrays, in the order of COLUMNS."""
         return self.contexts, self.returns, self.lengths, self.stages, self.successes
+
+
+def _whole(values: ArrayLike, name: str, n: int) -> IntArray:
+    """Whole numbers (n,), whatever type they come in."""
+    vector = as_vector(values, name, n) if n else np.zeros(0)
+    broken = vector[vector != np.floor(vector)]
+    if broken.size:
+        raise InvalidInput(f"expected {name} to be whole numbers, got {broken[0]:g}")
+    return vector.astype(np.int64)
