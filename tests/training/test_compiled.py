@@ -46,6 +46,16 @@ def test_too_many_particles_are_thinned_without_bias():
     assert abs(sampler.points.mean() - particles.mean()[0]) < 4 / np.sqrt(CAPACITY)
 
 
+@pytest.mark.parametrize("order", ["alternating", "sorted"])
+def test_thinning_does_not_follow_the_order_of_the_points(order):
+    """8192 points of either sign, in turns: every second one has the same sign."""
+    signs = np.tile([-1.0, 1.0], CAPACITY)
+    particles = gd.Particles((signs if order == "alternating" else np.sort(signs))[:, None])
+    kept = as_sampler(particles, 0).points[:, 0]
+    assert abs(kept.mean()) < 4 / np.sqrt(CAPACITY)
+    np.testing.assert_array_equal(as_sampler(particles, 0).points[:, 0], kept)
+
+
 def test_columns_are_those_of_the_steps_at_which_episodes_ended():
     """Two runs of 1 iteration x 2 steps x 2 environments; steps are counted environment by environment."""
     ended = np.array([[[[False, True], [True, True]]], [[[False, False], [True, False]]]])

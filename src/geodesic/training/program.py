@@ -217,11 +217,13 @@ def sample(sampler: Sampler, key: Key) -> jax.Array:
 def as_sampler(distribution: Particles, stage: int) -> Sampler:
     """A distribution padded to the program's shape; one with too many particles is thinned systematically."""
     some = np.flatnonzero(distribution.weights)
-    points, weights = distribution.points[some], distribution.weights[some]
-    if len(points) > CAPACITY:
+    weights = distribution.weights[some]
+    if len(some) > CAPACITY:
+        some = np.random.default_rng(0).permutation(some)  # equal strides would follow the order of the points
         quantiles = (np.arange(CAPACITY) + 0.5) / CAPACITY
-        points = points[np.minimum(np.searchsorted(np.cumsum(weights), quantiles), len(points) - 1)]
-        weights = np.full(CAPACITY, 1 / CAPACITY)
+        chosen = np.searchsorted(np.cumsum(distribution.weights[some]), quantiles)
+        some, weights = some[np.minimum(chosen, len(some) - 1)], np.full(CAPACITY, 1 / CAPACITY)
+    points = distribution.points[some]
     padding = CAPACITY - len(points)
     return Sampler(
         np.concatenate([points, np.repeat(points[-1:], padding, axis=0)]).astype(np.float32),
