@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from geodesic.contexts import ContextSpace, Episodes
+from geodesic.contexts import ContextSpace, Episodes, Particles
 from geodesic.envs.u_maze import UMaze, nearest_free, path_length
 from geodesic.errors import InvalidInput
-from geodesic.metrics.returns import MEMORY, LiftedGraph, ReturnDifference, ReturnLift, ReturnModel, lattice
+from geodesic.metrics.returns import MEMORY, LiftedGraph, ReturnDifference, ReturnLift, ReturnModel, cover, lattice
 from geodesic.transport.geodesic import Geodesic, wasserstein
 
 SPACE = ContextSpace([0.0, 0.0], [10.0, 1.0])
@@ -133,6 +133,10 @@ RECIPE = {"space": SPACE, "worst_return": -1.0, "threshold": 1.0}
         ({"lift": float("inf")}, "expected lift >= 0, got inf"),
         ({"neighbours": 0}, "expected neighbours to be a positive integer, got 0"),
         ({"memory": 0}, "expected memory to be a positive integer, got 0"),
+        (
+            {"space": ContextSpace([0.0, 0.0], [1.0, np.inf])},
+            "expected a bounded context space, got low [0. 0.] and high [ 1. inf]",
+        ),
     ],
 )
 def test_a_recipe_refuses(options: dict[str, float], message: str) -> None:
@@ -178,3 +182,33 @@ def test_with_the_true_return_the_path_goes_around_the_wall_at_constant_speed(se
     np.testing.assert_allclose(hops, path.length / 4, rtol=0.05)
     straight = Geodesic(source, target)(0.5)
     assert ENV.is_feasible(straight.points).mean() < 0.1
+
+
+@pytest.mark.parametrize("d", [4, 7, 10])
+@pytest.mark.parametrize("lift", [0.0, 5.0])
+def test_in_many_dimensions_the_path_approaches_the_target_steadily(d: int, lift: float) -> None:
+    """A lattice has only corners there: mass went to them, and W2 to the target rose on the first half of the way."""
+    rng = np.random.default_rng(d)
+    space = ContextSpace(np.zeros(d), np.ones(d))
+    source = Particles.gaussian(np.full(d, 0.2), 0.05, 100, rng, space.low, space.high)
+    target = Particles.gaussian(np.full(d, 0.75), 0.02, 100, rng, space.low, space.high)
+    contexts = space.uniform(200, rng).points
+    episodes = Episodes(contexts, -np.linalg.norm(contexts - 0.2, axis=1), np.ones(200), np.zeros(200))
+    anchors = np.concatenate([source.points, target.points])
+    path = Geodesic(source, target, ReturnLift(space, -3.0, -0.2, lift=lift).fit(episodes, rng, anchors))
+    stages = [path(t).positive() for t in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)]
+    left = np.array([wasserstein(stage, target) for stage in stages]) / wasserstein(source, target)
+    assert (np.diff(left) < -0.05).all()
+    if not lift:
+        np.testing.assert_allclose(left, [1.0, 0.8, 0.6, 0.4, 0.2, 0.0], atol=0.05)
+
+
+def test_a_cover_is_the_lattice_where_that_is_fine_and_the_same_at_every_call() -> None:
+    for d in (1, 2, 3):
+        space = ContextSpace(np.zeros(d), np.ones(d))
+        np.testing.assert_array_equal(cover(space, np.full((4, d), 0.3)), lattice(space))
+    space, anchors = ContextSpace(np.full(8, -2.0), np.full(8, 6.0)), np.array([np.zeros(8), np.ones(8)])
+    nodes = cover(space, anchors)
+    np.testing.assert_array_equal(nodes, cover(space, anchors))
+    assert space.contains(nodes).all()
+    assert len(cover(space, anchors[:0])) < len(nodes)

@@ -20,7 +20,9 @@ Returns = Callable[[FloatArray], FloatArray]  # contexts (n, d) -> expected retu
 MEMORY = 200  # episodes that a fit looks at, the latest ones
 ITERATIONS = 15  # of the hyperparameters' optimiser: a bound on the time of a fit
 ENOUGH = 10  # pairs, below which hyperparameters stay at their first guess
-LATTICE = 900  # nodes that cover the context space
+LATTICE = 900  # nodes that cover the context space, up to so many dimensions:
+EVEN = 3  # above, a lattice of so many nodes has three ticks a side or two, its corners
+SCATTERED = 9  # log2 of the nodes that are scattered over a space of more dimensions, and of those between anchors
 
 
 class ReturnModel:
@@ -105,6 +107,7 @@ class ReturnLift:
             raise InvalidInput(f"expected a threshold above the worst return {self.worst_return}, got {self.threshold}")
         if not 0 <= self.lift < np.inf:
             raise InvalidInput(f"expected lift >= 0, got {self.lift!r}")
+        self.space.sides  # noqa: B018  refuses an unbounded space
         as_count(self.neighbours, "neighbours")
         as_count(self.memory, "memory")
 
@@ -121,22 +124,47 @@ class LiftedGraph(Graph):
 
     Strictly positive, unlike the return difference. A way that loses return and gains it back pays for both, so paths
     keep to contexts that the agent can solve, without being told which those are. Units: dx in sides of the context
-    space; beta in sides per unit of return. Nodes are a lattice over the space and the given anchors (m, d), source and
-    target points, so that those are met exactly; edges join each node with its nearest ones.
+    space; beta in sides per unit of return. Nodes are the given anchors (m, d), source and target points, so that those
+    are met exactly, and what covers the space (`cover`); edges join each node with its nearest ones.
     """
 
     def __init__(
         self, returns: Returns, space: ContextSpace, anchors: FloatArray, beta: float, neighbours: int = 16
     ) -> None:
         self.returns = returns
-        grid = lattice(space)
+        grid = cover(space, anchors)
         nodes = np.unique(np.concatenate([grid, anchors]), axis=0)
         scaled, levels = space.to_unit(nodes), returns(nodes)
-        # Neighbours on the lattice too: a dense cloud of anchors would otherwise be its own neighbourhood.
-        edges = np.concatenate([_nearest(scaled, scaled, neighbours), _lattice_edges(nodes, grid, space, neighbours)])
+        # Neighbours in the cover too: a dense cloud of anchors would otherwise be its own neighbourhood.
+        edges = np.concatenate([_nearest(scaled, scaled, neighbours), _cover_edges(nodes, grid, space, neighbours)])
         i, j = edges.T
         steps = np.linalg.norm(scaled[i] - scaled[j], axis=1)
         super().__init__(nodes, edges, np.hypot(steps, beta * (levels[i] - levels[j])))
+
+
+def cover(space: ContextSpace, anchors: FloatArray) -> FloatArray:
+    """Contexts (n, d) that stand for the space: a lattice, or in many dimensions scattered ones and ways of anchors.
+
+    No affordable number of points fills a box of seven dimensions; what a path needs are points on its way.
+    """
+    if space.support is not None or space.dim <= EVEN:
+        return lattice(space)
+    scattered = space.low + _quasi_random(space.dim) * (space.high - space.low)
+    return np.concatenate([scattered, between(anchors)]) if len(anchors) else scattered
+
+
+def between(anchors: FloatArray) -> FloatArray:
+    """Points (n, d) on straight ways between pairs of anchors (m, d)."""
+    pairs, shares = np.split(_quasi_random(3), [2], axis=1)
+    i, j = (pairs * len(anchors)).astype(int).T
+    return np.asarray(anchors[i] + shares * (anchors[j] - anchors[i]))
+
+
+def _quasi_random(d: int) -> FloatArray:
+    """Points (n, d) of the unit box that fill it evenly, the same at every call: Sobol's sequence."""
+    from scipy.stats import qmc
+
+    return np.asarray(qmc.Sobol(d, scramble=False).random_base2(SCATTERED))
 
 
 def lattice(space: ContextSpace) -> FloatArray:
@@ -148,8 +176,8 @@ def lattice(space: ContextSpace) -> FloatArray:
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, space.dim)
 
 
-def _lattice_edges(nodes: FloatArray, grid: FloatArray, space: ContextSpace, neighbours: int) -> NDArray[np.intp]:
-    """Edges (m, 2) between each node and the lattice nodes nearest to it."""
+def _cover_edges(nodes: FloatArray, grid: FloatArray, space: ContextSpace, neighbours: int) -> NDArray[np.intp]:
+    """Edges (m, 2) between each node and the covering nodes nearest to it."""
     rows = cKDTree(nodes).query(grid)[1]
     edges = _nearest(space.to_unit(nodes), space.to_unit(grid), neighbours)
     return np.stack([edges[:, 0], rows[edges[:, 1]]], axis=1)
