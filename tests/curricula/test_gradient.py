@@ -231,13 +231,21 @@ def test_under_a_known_metric_the_path_is_its_geodesic() -> None:
         np.testing.assert_allclose(Gradient(source, target, metric=metric).path(0.25).points, [[1.0, 0.5]])
 
 
-def test_works_in_one_dimension() -> None:
-    line, rng = ContextSpace([0.0], [1.0]), np.random.default_rng(0)
+LINE = ContextSpace([0.0], [1.0])
+
+
+@pytest.mark.parametrize("recipe", [ReturnLift(LINE, 0.0, 0.5), Embedding(LINE, 0.0, contexts=40, epochs=5)])
+def test_works_in_one_dimension(recipe: Recipe) -> None:
+    """The picture says how well an embedding fits; a graph has no such number."""
+    rng = np.random.default_rng(0)
     ends = [Particles.uniform([low], [low + 0.1], 20, rng) for low in (0.0, 0.9)]
-    method = Gradient(*ends, step=0.5, threshold=0.5, metric=ReturnLift(line, 0.0, 0.5), explore_steps=50)
+    method = Gradient(*ends, step=0.5, threshold=0.5, metric=recipe, explore_steps=50)
     state = method.init(rng)
     while not state.done:
         contexts = state.distribution.sample(rng, 30)
         state = method.update(state, Episodes(contexts, np.ones(30), np.ones(30), np.full(30, state.stage)), rng)
     assert state.distribution is method.target
-    assert method.snapshot(state)["heat"].shape == (40, 40)
+    picture = method.snapshot(state)
+    assert picture["heat"].shape == (40, 40)
+    assert ("stress" in picture) == isinstance(recipe, Embedding)
+    assert picture.get("stress", np.asarray(0.0)).shape == ()

@@ -45,9 +45,10 @@ class Onward:
 
 
 def picture(metric: Metric, path: Geodesic, space: ContextSpace, particles: int, rng: np.random.Generator) -> Arrays:
-    """What a refit looked like: its return model, where it would lead, and how far."""
+    """What a refit looked like: its return model, where it would lead, how far, and how well it fits if it says so."""
     heat = heat_map(metric, space) if isinstance(metric, Fitted) else {}
-    return {**heat, **potential(path, min(particles, CLOUD), rng), "length": np.asarray(path.length)}
+    stress = {"stress": np.asarray(metric.stress)} if hasattr(metric, "stress") else {}
+    return {**heat, **potential(path, min(particles, CLOUD), rng), **stress, "length": np.asarray(path.length)}
 
 
 def heat_map(metric: Fitted, space: ContextSpace) -> Arrays:
