@@ -38,16 +38,16 @@ def _reachable(x: FloatArray, y: FloatArray, g: FloatArray, k: int) -> NDArray[n
     s(y) - s(y*) < 2 e (y - y*), and |e| is at most the radius.
     """
     middle = x.mean(axis=0)
-    radius = np.sqrt(((x - middle) ** 2).sum(axis=1).max())
-    away = ((y - middle) ** 2).sum(axis=1)
+    radius = np.sqrt(square_norms(x - middle).max())
+    away = square_norms(y - middle)
     score = away - g
     best = score.argmin()
-    reach = 2 * radius * np.sqrt(((y - y[best]) ** 2).sum(axis=1))
+    reach = 2 * radius * np.sqrt(square_norms(y - y[best]))
     rounding = 1e-14 * (away + np.abs(g))
     kept = score - score[best] <= reach + rounding + rounding[best]
-    if kept.sum() < k < len(y):
-        kept[np.argpartition(score, k)[:k]] = True
-    return np.asarray(kept | (len(y) <= k))
+    if k > 1 and np.count_nonzero(kept) < k:
+        kept[_least(score[None], k)[0]] = True
+    return np.asarray(kept)
 
 
 def _best(x: FloatArray, y: FloatArray, g: FloatArray, j: IndexArray, k: int) -> tuple[FloatArray, IndexArray]:
@@ -76,13 +76,18 @@ def _halves(x: FloatArray, i: IndexArray) -> list[IndexArray]:
     return [i[order[: len(i) // 2]], i[order[len(i) // 2 :]]]
 
 
+def square_norms(vectors: FloatArray) -> FloatArray:
+    """|v|^2 (n,) of vectors (n, d); several times as fast as a sum over a short axis."""
+    return np.asarray(np.einsum("ij,ij->i", vectors, vectors))
+
+
 def gap(x: FloatArray, y: FloatArray, plan: Plan, f: FloatArray, g: FloatArray) -> float:
     """The mean slack |x - y|^2 - f(x) - g(y) of the plan's atoms: how far its cost can lie above the least.
 
     f(x) + g(y) <= |x - y|^2 for all pairs, so that the sum of f and g over any plan, this one or the best, is a lower
     bound on the best cost. What rounding can hide is added.
     """
-    cost = ((x[plan.rows] - y[plan.cols]) ** 2).sum(axis=1)
+    cost = square_norms(x[plan.rows] - y[plan.cols])
     ends = f[plan.rows], g[plan.cols]
     slack = np.maximum(cost - ends[0] - ends[1], 0.0)
     rounding = 4e-15 * (cost + np.abs(ends[0]) + np.abs(ends[1]))

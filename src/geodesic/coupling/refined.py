@@ -6,14 +6,14 @@ import numpy as np
 
 from geodesic.contexts import FloatArray
 from geodesic.coupling.cells import cells
-from geodesic.coupling.duals import conjugate, gap
-from geodesic.coupling.plans import Plan, exact_plan
-from geodesic.coupling.simplex import IndexArray, sparse_simplex
+from geodesic.coupling.duals import conjugate, gap, square_norms
+from geodesic.coupling.plans import Plan
+from geodesic.coupling.simplex import IndexArray, simplex, sparse_simplex
 
 PARTNERS = 5  # pairs that each point suggests
 ROUNDS = 12
 GROUP = 128  # atoms that are solved together
-SWEEPS = 4
+SWEEPS = 3
 
 Potentials = tuple[FloatArray, FloatArray]
 Sides = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -73,8 +73,9 @@ def _solved(
     if len(left) == 1 or len(right) == 1:
         return rows, cols, mass
     a, b = (np.bincount(side, mass).astype(np.float64) for side in (i, j))
-    best = exact_plan(cdist(x[left], y[right], "sqeuclidean"), a, b)
-    return left[best.rows], right[best.cols], best.mass
+    coupling = simplex(cdist(x[left], y[right], "sqeuclidean"), a, b).coupling
+    i, j = np.nonzero(coupling)
+    return left[i], right[j], coupling[i, j]
 
 
 def _neighbours(x: FloatArray, y: FloatArray) -> Pairs:
@@ -101,4 +102,4 @@ def _joined(m: int, *pairs: Pairs) -> Pairs:
 
 
 def _costs(x: FloatArray, y: FloatArray, pairs: Pairs) -> FloatArray:
-    return np.asarray(((x[pairs[0]] - y[pairs[1]]) ** 2).sum(axis=1))
+    return square_norms(x[pairs[0]] - y[pairs[1]])
