@@ -35,16 +35,17 @@ def test_each_run_is_as_if_alone(result, tmp_path):
 
 
 def test_the_table_is_about_all_seeds(result):
-    header, line = result.table().splitlines()[0], result.table().splitlines()[-1]
+    header, _, line, *notes = result.table().splitlines()
     assert header.split()[:3] == ["method", "seeds", "reached"]
     assert line.split()[:2] == ["gradient", "3"]
     assert "3/3" in line  # every evaluation is above the threshold
     assert "100%" in line
+    assert "too few seeds for an interval" in notes[-1]
 
 
 def test_the_table_is_about_the_threshold_that_was_asked_for(tmp_path):
     """None earns more than 8."""
-    line = gd.train(TASK, threshold=9.0, steps=200, out=tmp_path).table().splitlines()[-1]
+    _, _, line, *_ = gd.train(TASK, threshold=9.0, steps=200, out=tmp_path).table().splitlines()
     assert "0/1" in line
 
 
