@@ -51,7 +51,25 @@ class ContextDraws:
         return {"context": self.context.copy(), "stage": self.began}
 
 
-class ContextualEnv(gym.Env[NDArray[np.float32], Any]):
+class Contextual:
+    """What both kinds of environment offer around their draws."""
+
+    draws: ContextDraws
+
+    @property
+    def context(self) -> FloatArray:
+        return self.draws.context
+
+    @property
+    def distribution(self) -> Particles:
+        return self.draws.distribution
+
+    def set_distribution(self, distribution: Particles, stage: int = 0) -> None:
+        """Draw the contexts of the next episodes from here; the one under way keeps its own."""
+        self.draws.replace(distribution, stage)
+
+
+class ContextualEnv(Contextual, gym.Env[NDArray[np.float32], Any]):
     """The Gymnasium side of a contextual MDP in JAX."""
 
     metadata: Info = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
@@ -71,18 +89,6 @@ class ContextualEnv(gym.Env[NDArray[np.float32], Any]):
         self.draws = ContextDraws(space, distribution)
         self._reset = jax.jit(self._pure_reset)
         self._step = jax.jit(self._pure_step)
-
-    @property
-    def context(self) -> FloatArray:
-        return self.draws.context
-
-    @property
-    def distribution(self) -> Particles:
-        return self.draws.distribution
-
-    def set_distribution(self, distribution: Particles, stage: int = 0) -> None:
-        """Draw the contexts of the next episodes from here."""
-        self.draws.replace(distribution, stage)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[NDArray[np.float32], Info]:
         import jax
@@ -135,7 +141,7 @@ class ContextualEnv(gym.Env[NDArray[np.float32], Any]):
         )
 
 
-class ContextWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+class ContextWrapper(Contextual, gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
     """Any Gymnasium environment with a context: named values within bounds, put into it before every reset.
 
         def apply(env, length):
@@ -168,18 +174,6 @@ class ContextWrapper(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructo
         self.draws = ContextDraws(self.context_space, self.context_space.uniform(1000, np.random.default_rng(0)))
         if observe:
             self.observation_space = _extended(env.observation_space, self.context_space)
-
-    @property
-    def context(self) -> FloatArray:
-        return self.draws.context
-
-    @property
-    def distribution(self) -> Particles:
-        return self.draws.distribution
-
-    def set_distribution(self, distribution: Particles, stage: int = 0) -> None:
-        """Draw the contexts of the next episodes from here; the one under way keeps its own."""
-        self.draws.replace(distribution, stage)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
         if seed is not None:

@@ -153,12 +153,10 @@ def start(
     configs: Sequence[RunConfig], folders: Sequence[Path], task: Task | None = None, watch: Watch = _silent
 ) -> Batch:
     """New runs, with everything checked and their folders made before any work starts."""
-    task = task_of(configs[0], task)
-    trainer = trainer_of(configs, task)
-    trainer.prepare(len(configs))
-    lessons = [Lesson(config, task, RunFolder(path, config)) for config, path in zip(configs, folders)]
+    lessons, trainer = _set_up(configs, folders, task)
     for lesson in lessons:
         lesson.begin()
+    trainer.prepare(len(lessons))
     batch = Batch(lessons, trainer, watch=watch)
     trainer.begin(batch.seeds, [lesson.state.distribution for lesson in lessons])
     batch.save()
@@ -169,17 +167,24 @@ def resume(
     configs: Sequence[RunConfig], folders: Sequence[Path], task: Task | None = None, watch: Watch = _silent
 ) -> Batch:
     """Runs taken up from their last checkpoints, which must be of one step."""
-    task = task_of(configs[0], task)
-    trainer = trainer_of(configs, task)
-    trainer.prepare(len(configs))
-    lessons = [Lesson(config, task, RunFolder(path, config)) for config, path in zip(configs, folders)]
+    lessons, trainer = _set_up(configs, folders, task)
     kept = [lesson.restore() for lesson in lessons]
     segments = {_segment(meta, path) for (_, meta), path in zip(kept, folders)}
     if len(segments) > 1:
         raise InvalidInput(f"expected runs at one step to go on together, got segments {sorted(segments)}")
     states = [lesson.state for lesson in lessons]
+    trainer.prepare(len(lessons))
     trainer.restore([own for own, _ in kept], [s.distribution for s in states], [s.stage for s in states])
     return Batch(lessons, trainer, segment=segments.pop(), watch=watch)
+
+
+def _set_up(
+    configs: Sequence[RunConfig], folders: Sequence[Path], task: Task | None
+) -> tuple[list[Lesson], CompiledTrainer]:
+    """What runs at once need, refused here if it cannot be had: nothing is compiled before."""
+    task = task_of(configs[0], task)
+    trainer = trainer_of(configs, task)
+    return [Lesson(config, task, RunFolder(path, config)) for config, path in zip(configs, folders)], trainer
 
 
 def extend(folder: Path, steps: int | None, task: Task | None = None) -> Batch:
