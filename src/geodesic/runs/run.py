@@ -156,7 +156,6 @@ def start(
     lessons, trainer = _set_up(configs, folders, task)
     for lesson in lessons:
         lesson.begin()
-    trainer.prepare(len(lessons))
     batch = Batch(lessons, trainer, watch=watch)
     trainer.begin(batch.seeds, [lesson.state.distribution for lesson in lessons])
     batch.save()
@@ -173,7 +172,6 @@ def resume(
     if len(segments) > 1:
         raise InvalidInput(f"expected runs at one step to go on together, got segments {sorted(segments)}")
     states = [lesson.state for lesson in lessons]
-    trainer.prepare(len(lessons))
     trainer.restore([own for own, _ in kept], [s.distribution for s in states], [s.stage for s in states])
     return Batch(lessons, trainer, segment=segments.pop(), watch=watch)
 
@@ -181,10 +179,12 @@ def resume(
 def _set_up(
     configs: Sequence[RunConfig], folders: Sequence[Path], task: Task | None
 ) -> tuple[list[Lesson], CompiledTrainer]:
-    """What runs at once need, refused here if it cannot be had: nothing is compiled before."""
+    """What runs at once need; what cannot be had is refused before a folder is made."""
     task = task_of(configs[0], task)
     trainer = trainer_of(configs, task)
-    return [Lesson(config, task, RunFolder(path, config)) for config, path in zip(configs, folders)], trainer
+    lessons = [Lesson(config, task, RunFolder(path, config)) for config, path in zip(configs, folders)]
+    trainer.prepare(len(lessons))
+    return lessons, trainer
 
 
 def extend(folder: Path, steps: int | None, task: Task | None = None) -> Batch:
