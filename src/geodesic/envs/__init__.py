@@ -19,9 +19,10 @@ class EnvSpec:
     class_name: str
     gym_id: str
     summary: str
+    on_host: bool = False  # a Gymnasium environment of its own, not a contextual MDP in JAX
 
     def make(self, **options: Any) -> Any:
-        """The contextual MDP."""
+        """The contextual MDP, or the environment where it is one on the host."""
         return getattr(import_module(self.module), self.class_name)(**options)
 
 
@@ -33,6 +34,13 @@ REGISTRY: dict[str, EnvSpec] = {
         "geodesic/PointMass-v0",
         "wall with a gate; context: gate position and width",
     ),
+    "fetch-push": EnvSpec(
+        "geodesic.envs.fetch_push",
+        "FetchPush",
+        "geodesic/FetchPush-v0",
+        "robot arm that pushes a box (MuJoCo); context: goal position",
+        on_host=True,
+    ),
     "u-maze": EnvSpec(
         "geodesic.envs.u_maze", "UMaze", "geodesic/UMaze-v0", "U-shaped corridor; context: goal position"
     ),
@@ -40,7 +48,7 @@ REGISTRY: dict[str, EnvSpec] = {
 
 
 def make(name: str, **options: Any) -> Any:
-    """The contextual MDP of this name."""
+    """The contextual MDP of this name; for one on the host, the Gymnasium environment."""
     if name not in REGISTRY:
         raise UnknownName("environment", name, REGISTRY)
     return REGISTRY[name].make(**options)
@@ -52,6 +60,9 @@ def make_gymnasium(name: str, render_mode: str | None = None, **options: Any) ->
 
     from geodesic.envs.gymnasium import ContextualEnv
 
+    if name in REGISTRY and REGISTRY[name].on_host:
+        env: gym.Env[Any, Any] = make(name, render_mode=render_mode, **options)
+        return env
     mdp = make(name, **options)
     return ContextualEnv(mdp, mdp.context_space, mdp.target(np.random.default_rng(0)), render_mode)
 

@@ -69,6 +69,11 @@ class Contextual:
         self.draws.replace(distribution, stage)
 
 
+def put_context(env: Contextual, **context: float) -> None:
+    """`apply` of a task whose environment draws contexts of itself: its next episodes have this one."""
+    env.set_distribution(Particles(np.array([[*context.values()]])))
+
+
 class ContextualEnv(Contextual, gym.Env[NDArray[np.float32], Any]):
     """The Gymnasium side of a contextual MDP in JAX."""
 

@@ -9,7 +9,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from geodesic import envs
+from geodesic.envs.gymnasium import put_context
 from geodesic.errors import GeodesicError, InvalidInput, UnknownName
 from geodesic.tasks.drawing import Drawing
 from geodesic.tasks.methods import parse
@@ -141,21 +142,35 @@ def _whole(value: object) -> object:
 @cache
 def _cached(name: str, options: tuple[tuple[str, object], ...]) -> Task:
     values = table(name)
-    mdp = envs.make(name, **dict(options))
+    made = envs.make(name, **dict(options))
+    facts = _on_host(name, made, dict(options)) if envs.REGISTRY[name].on_host else {"env": made}
     algorithm, learner = values.pop("algorithm"), values.pop("learner")
     offered = values.pop("metrics")
     task = Task(
-        env=mdp,
         learner=(algorithm, learner),
         offers=tuple(offered),
-        source_moments=getattr(mdp, "source_moments", None),
-        target_moments=getattr(mdp, "target_moments", None),
-        drawing=BUILT_IN[name](mdp),
+        source_moments=getattr(made, "source_moments", None),
+        target_moments=getattr(made, "target_moments", None),
+        drawing=BUILT_IN[name](made),
         name=name,
+        **facts,
         **values,
     )
     words = "".join(f":{key}={value}" for key, value in options)
     return task.named(name, f"{name}{words}")
+
+
+def _on_host(name: str, env: Any, options: dict[str, object]) -> dict[str, Any]:
+    """What a Gymnasium environment of ours states of itself, and how another one is made; it shows its context."""
+    return {
+        "env": partial(envs.make, name, **options),
+        "contexts": env.context_space,
+        "source": env.source,
+        "target": env.target,
+        "worst_return": env.worst_return,
+        "apply": put_context,
+        "observe": False,
+    }
 
 
 def table(name: str) -> dict[str, Any]:
@@ -181,5 +196,6 @@ def _u_maze_drawing(mdp: Any) -> Drawing:
 BUILT_IN: dict[str, Callable[[Any], Drawing]] = {
     "maze": _maze_drawing,
     "point-mass": lambda mdp: Drawing(),
+    "fetch-push": lambda env: Drawing(goals=(tuple(env.box.tolist()),)),
     "u-maze": _u_maze_drawing,
 }
