@@ -29,7 +29,7 @@ $(CORE): pyproject.toml constraints.txt
 	touch $@
 
 $(DEV): $(CORE)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,sbx]"
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,sbx,mujoco]"
 	touch $@
 
 clean:

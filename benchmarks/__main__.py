@@ -10,6 +10,7 @@ COMMANDS = (
     ("ppo", "maze"),
     ("ppo", "u-maze"),
     ("sac",),
+    ("physics",),
     ("curricula",),
     ("embedding",),
     ("detour",),

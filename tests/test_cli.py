@@ -134,7 +134,7 @@ def test_a_finished_run_is_extended_by_a_command(tmp_path, capsys):
 
 
 REFUSALS = {
-    "unknown task": (["run", "nowhere"], "expected a task (maze, point-mass, u-maze"),
+    "unknown task": (["run", "nowhere"], "expected a task (maze, point-mass, fetch-push, u-maze"),
     "unknown module": (["run", "no.such.module:task"], "cannot import no.such.module: ModuleNotFoundError"),
     "unknown file": (["run", "no/such/file.py:task"], "expected a file with a task, found none at no/such/file.py"),
     "unknown method": (["run", "maze", "--method", "magic"], "expected method to be one of"),
@@ -167,7 +167,7 @@ REFUSALS = {
     "none at once": (["compare", "maze", "--at-once", "0"], "expected --at-once of at least 1, got 0"),
     "compare magic": (["compare", "maze", "--methods", "gradient,magic"], "expected method to be one of"),
     "unknown executor": (["compare", "maze", "--executor", "cloud"], "invalid choice: 'cloud'"),
-    "check nothing": (["check", "nowhere"], "expected a task (maze, point-mass, u-maze"),
+    "check nothing": (["check", "nowhere"], "expected a task (maze, point-mass, fetch-push, u-maze"),
 }
 
 

@@ -6,15 +6,21 @@ import numpy as np
 import pytest
 
 import geodesic as gd
+from extras import each
 from geodesic import envs
 from geodesic.envs.cmdp import ContextualMDP
 
-NAMES = list(envs.REGISTRY)
+IN_JAX = [name for name, spec in envs.REGISTRY.items() if not spec.on_host]
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=each(envs.REGISTRY))
 def name(request):
     return request.param
+
+
+def facts(env):
+    """Where an environment states what it is: its MDP, or itself on the host."""
+    return getattr(env, "mdp", env)
 
 
 def rollout(env, actions, context):
@@ -39,7 +45,7 @@ def test_the_same_seed_gives_the_same_episode(name):
     env = gym.make(envs.REGISTRY[name].gym_id).unwrapped
     env.action_space.seed(0)
     actions = [env.action_space.sample() for _ in range(60)]
-    context = env.mdp.source(np.random.default_rng(3)).sample(np.random.default_rng(0), 1)[0]
+    context = facts(env).source(np.random.default_rng(3)).sample(np.random.default_rng(0), 1)[0]
     np.testing.assert_array_equal(rollout(env, actions, context), rollout(env, actions, context))
 
 
@@ -53,10 +59,11 @@ def test_returns_stay_between_the_bounds_it_states(name):
         while not ended:
             _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
             total, steps, ended = total + reward, steps + 1, terminated or truncated
-        assert steps <= env.mdp.max_steps
-        assert env.mdp.worst_return - 1e-6 <= total <= env.mdp.best_return(context[None])[0] + 1e-6
+        assert steps <= facts(env).max_steps
+        assert facts(env).worst_return - 1e-6 <= total <= facts(env).best_return(context[None])[0] + 1e-6
 
 
+@pytest.mark.parametrize("name", IN_JAX)
 def test_its_observations_are_in_their_space(name):
     mdp = envs.make(name)
     context = mdp.target(np.random.default_rng(0)).points[0].astype(np.float32)
@@ -78,6 +85,7 @@ def test_a_context_outside_is_refused(name):
         env.reset(options={"context": np.full(env.context_space.dim, np.nan)})
 
 
+@pytest.mark.parametrize("name", IN_JAX)
 def test_its_facts_are_in_its_units(name):
     """What a task takes from it: a space with names, a target within reach, the metrics that it says are its own."""
     mdp = envs.make(name)
@@ -93,7 +101,9 @@ def test_an_unknown_name_is_refused():
     for make in (envs.make, envs.make_gymnasium):
         with pytest.raises(gd.GeodesicError) as caught:
             make("atari")
-        assert str(caught.value) == "expected environment to be one of maze, point-mass, u-maze; got 'atari'"
+        assert (
+            str(caught.value) == "expected environment to be one of maze, point-mass, fetch-push, u-maze; got 'atari'"
+        )
 
 
 def test_its_render_mode_is_checked_and_its_context_and_stage_are_in_info(name):

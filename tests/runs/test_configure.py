@@ -121,7 +121,10 @@ def test_a_threshold_of_ones_own_is_also_what_counts_as_solved():
 
 
 REFUSED = [
-    ({"task": "nowhere"}, "expected a task (maze, point-mass, u-maze), module:object or file.py:object; got 'nowhere'"),
+    (
+        {"task": "nowhere"},
+        "expected a task (maze, point-mass, fetch-push, u-maze), module:object or file.py:object; got 'nowhere'",
+    ),
     ({"task": ""}, "expected a task, its name, module:object or file.py:object, got ''"),
     (
         {"method": "nonsense"},

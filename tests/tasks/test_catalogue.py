@@ -8,6 +8,7 @@ import pytest
 from problems import walk
 
 import geodesic as gd
+from extras import each
 from geodesic.errors import InvalidInput, UnknownName
 from geodesic.tasks import catalogue
 
@@ -56,7 +57,7 @@ def test_a_task_is_itself():
     assert catalogue.load(task) is task
 
 
-@pytest.mark.parametrize("name", catalogue.BUILT_IN)
+@pytest.mark.parametrize("name", each(catalogue.BUILT_IN))
 def test_a_built_in_task_has_the_values_of_its_table(name):
     task, values = catalogue.load(name), catalogue.table(name)
     assert (task.name, task.reference) == (name, name)
@@ -73,7 +74,7 @@ def test_tables_are_fresh_and_of_built_in_tasks_only():
     assert catalogue.table("maze")["learner"]["gamma"] == 0.99
     with pytest.raises(UnknownName) as caught:
         catalogue.table("atari")
-    assert str(caught.value) == "expected task to be one of maze, point-mass, u-maze; got 'atari'"
+    assert str(caught.value) == "expected task to be one of maze, point-mass, fetch-push, u-maze; got 'atari'"
 
 
 def test_options_go_to_the_environment(folder):
@@ -132,10 +133,14 @@ def test_two_files_of_one_name_are_two_modules(folder):
     [
         ("", "expected a task, its name, module:object or file.py:object, got ''"),
         (3, "expected a task, its name, module:object or file.py:object, got 3"),
-        ("atari", "expected a task (maze, point-mass, u-maze), module:object or file.py:object; got 'atari'"),
+        (
+            "atari",
+            "expected a task (maze, point-mass, fetch-push, u-maze), module:object or file.py:object; got 'atari'",
+        ),
         (
             "atari:level=3",
-            "expected a task (maze, point-mass, u-maze), module:object or file.py:object; got 'atari:level=3'",
+            "expected a task (maze, point-mass, fetch-push, u-maze), module:object or file.py:object; "
+            "got 'atari:level=3'",
         ),
         (
             "maze:size=3",
@@ -195,7 +200,7 @@ def package(folder, monkeypatch):
 def test_installed_packages_announce_tasks(package):
     task = catalogue.load("labyrinth")
     assert (task.name, task.reference, task.threshold) == ("labyrinth", "labyrinth", -30.0)
-    assert list(catalogue.names()) == ["maze", "point-mass", "u-maze", "labyrinth", "absent", "number"]
+    assert list(catalogue.names()) == ["maze", "point-mass", "fetch-push", "u-maze", "labyrinth", "absent", "number"]
     assert catalogue.names()["labyrinth"] == "from own_tasks"
     assert "gate position and width" in catalogue.names()["point-mass"]
 
@@ -211,8 +216,8 @@ def test_installed_packages_announce_tasks(package):
         ("number", "expected number to be a Task or a function that makes one, got 3"),
         (
             "atari",
-            "expected a task (maze, point-mass, u-maze, labyrinth, absent, number), module:object or file.py:object; "
-            "got 'atari'",
+            "expected a task (maze, point-mass, fetch-push, u-maze, labyrinth, absent, number), module:object or "
+            "file.py:object; got 'atari'",
         ),
     ],
 )
@@ -223,7 +228,7 @@ def test_an_announcement_that_leads_nowhere_is_said_in_one_line(package, name, m
 
 
 def test_without_such_packages_only_the_built_in_ones_have_names():
-    assert list(catalogue.names()) == list(gd.tasks.names()) == ["maze", "point-mass", "u-maze"]
+    assert list(catalogue.names()) == list(gd.tasks.names()) == ["maze", "point-mass", "fetch-push", "u-maze"]
 
 
 def test_loaded_tasks_pass_their_check(folder):

@@ -7,6 +7,7 @@ import pytest
 from problems import Walk, cart_pole, put, walk
 
 import geodesic as gd
+from extras import each
 from geodesic.errors import InvalidInput
 from geodesic.metrics import Euclidean
 from geodesic.tasks import catalogue
@@ -14,7 +15,7 @@ from geodesic.tasks import catalogue
 BOX = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
 
 
-@pytest.mark.parametrize("name", catalogue.BUILT_IN)
+@pytest.mark.parametrize("name", each(catalogue.BUILT_IN))
 def test_every_built_in_task_passes(name):
     gd.check_task(catalogue.load(name))
 

@@ -5,6 +5,7 @@ import pytest
 from problems import walk
 
 import geodesic as gd
+from extras import each
 from geodesic.curricula import REGISTRY, Curriculum
 from geodesic.errors import InvalidInput
 from geodesic.metrics import Euclidean, Matrix
@@ -135,24 +136,24 @@ def test_methods_without_a_metric_need_none_on_discrete_contexts():
         assert DISCRETE.space.contains(state.distribution.points).all()
 
 
-def test_every_method_is_built_on_every_built_in_task():
-    for name in catalogue.BUILT_IN:
-        task = catalogue.load(name)
-        for method in REGISTRY:
-            made = build(task, *resolve(task, method), threshold=task.threshold)
-            assert isinstance(made, Curriculum)
-            if hasattr(made, "threshold"):
-                assert made.threshold == task.threshold
+@pytest.mark.parametrize("name", each(catalogue.BUILT_IN))
+def test_every_method_is_built_on_every_built_in_task(name):
+    task = catalogue.load(name)
+    for method in REGISTRY:
+        made = build(task, *resolve(task, method), threshold=task.threshold)
+        assert isinstance(made, Curriculum)
+        if hasattr(made, "threshold"):
+            assert made.threshold == task.threshold
 
 
-def test_the_tables_of_built_in_tasks_name_what_exists():
-    for name in catalogue.BUILT_IN:
-        task = catalogue.load(name)
-        for metric in task.metric_names:
-            assert build(task, *resolve(task, "gradient", metric), threshold=task.threshold).metric is not None
-        for method in task.compare:
-            state = build(task, *resolve(task, method), threshold=task.threshold).init(np.random.default_rng(0))
-            assert state.stage == 0
+@pytest.mark.parametrize("name", each(catalogue.BUILT_IN))
+def test_the_tables_of_built_in_tasks_name_what_exists(name):
+    task = catalogue.load(name)
+    for metric in task.metric_names:
+        assert build(task, *resolve(task, "gradient", metric), threshold=task.threshold).metric is not None
+    for method in task.compare:
+        state = build(task, *resolve(task, method), threshold=task.threshold).init(np.random.default_rng(0))
+        assert state.stage == 0
 
 
 def test_a_problem_is_what_the_task_states_at_the_threshold_of_the_run():

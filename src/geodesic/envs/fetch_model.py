@@ -17,6 +17,20 @@ from geodesic.errors import InvalidInput, MissingExtra
 SUBSTEPS = 20  # of MuJoCo's 0.002 s in one action
 REACH = (-0.498, 0.005, -0.431)  # from the robot's rest to the gripper's start, as gymnasium-robotics moves it
 DOWN = (1.0, 0.0, 1.0, 0.0)  # the gripper's orientation: fingers to the table
+# Bodies that lie close to each other in every posture and can touch in none, so that leaving them out of the search for
+# contacts changes no bit of a trajectory and saves a seventh of the time.
+APART = (
+    ("robot0:base_link", "robot0:shoulder_pan_link"),
+    ("robot0:base_link", "table0"),
+    ("robot0:laser_link", "table0"),
+    ("robot0:torso_fixed_link", "robot0:head_pan_link"),
+    ("robot0:torso_fixed_link", "robot0:shoulder_pan_link"),
+    ("robot0:torso_fixed_link", "robot0:shoulder_lift_link"),
+    ("robot0:head_pan_link", "robot0:shoulder_pan_link"),
+    ("robot0:head_pan_link", "robot0:shoulder_lift_link"),
+    ("robot0:head_tilt_link", "robot0:shoulder_pan_link"),
+    ("robot0:head_tilt_link", "robot0:shoulder_lift_link"),
+)
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,8 @@ def build(geometry: Geometry) -> World:
     table.geoms[0].size = geometry.halves
     if geometry.friction is not None:
         table.geoms[0].friction = geometry.friction
+    for one, other in APART:
+        spec.add_exclude(bodyname1=one, bodyname2=other)
     model = spec.compile()
     welds = model.eq_type == mujoco.mjtEq.mjEQ_WELD
     model.eq_data[welds, :7] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)  # the hand onto the mocap, without an offset

@@ -39,9 +39,9 @@ class FetchPush(Contextual, gym.Env[Observation, NDArray[np.float32]]):
     outside the radius.
 
     The model is gymnasium-robotics', edited in memory to the authors' (`fetch_model.Geometry`), and MuJoCo is stepped
-    directly: with the stock geometry observations equal the stock environment's, in about two thirds of its time. All
-    environments of a process share the model, and MuJoCo releases the interpreter lock, so that many can be stepped in
-    threads.
+    directly: with the stock geometry trajectories are the stock environment's bit by bit, in little more than half its
+    time. All environments of a process share the model, and MuJoCo releases the interpreter lock, so that many can be
+    stepped in threads.
     """
 
     metadata: Info = {"render_modes": ["rgb_array"], "render_fps": 25}  # noqa: RUF012
@@ -127,6 +127,9 @@ class FetchPush(Contextual, gym.Env[Observation, NDArray[np.float32]]):
         reward = -1.0 if distance > self.success_radius else 0.0
         return self._observation(), reward, False, self._steps >= self.max_steps, info
 
+    def best_return(self, contexts: FloatArray) -> FloatArray:
+        return np.zeros(len(contexts))
+
     def source(self, rng: np.random.Generator) -> Particles:
         """Uniform on a square around the box without the disc of the success radius: its four corners."""
         kept = np.empty((0, 2))
@@ -178,7 +181,7 @@ class FetchPush(Contextual, gym.Env[Observation, NDArray[np.float32]]):
         self._renderer.update_scene(self._data, camera, option)
         scene = self._renderer.scene
         top = self._goal - (0.0, 0.0, 0.024)  # the box's half side, less a little so that the table does not hide it
-        disc = (self.success_radius, self.success_radius, 0.001)
+        disc = (self.success_radius, 0.001, 0.0)  # radius and half height
         colour = np.array([0.1, 0.7, 0.2, 0.5], np.float32)
         marker = mujoco.mjtGeom.mjGEOM_CYLINDER
         mujoco.mjv_initGeom(scene.geoms[scene.ngeom], marker, np.array(disc), top, np.eye(3).ravel(), colour)
@@ -193,6 +196,7 @@ class FetchPush(Contextual, gym.Env[Observation, NDArray[np.float32]]):
 
     def _new_renderer(self) -> Any:
         try:
+            self._world.mujoco.GLContext(SIZE, SIZE).free()  # a renderer that cannot have one leaves an error behind
             return self._world.mujoco.Renderer(self._world.model, SIZE, SIZE)
         except Exception as error:
             text = (str(error).splitlines() or [""])[0][:120]

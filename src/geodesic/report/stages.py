@@ -136,8 +136,10 @@ def _keys(
         figure.colorbar(ScalarMappable(heat.norm, RETURNS), ax=axes, label=heat.label, aspect=30, pad=0.01)
     marks = [Line2D([], [], linestyle="", marker="o", fillstyle="none", color=CHOSEN, label="contexts trained on")]
     if scene.drawing.goals:
-        star = Line2D([], [], linestyle="", marker="*", markersize=9, color=GOAL, markeredgecolor=INK, label="goal")
-        marks.append(star)
+        name = scene.drawing.star
+        marks.append(
+            Line2D([], [], linestyle="", marker="*", markersize=9, color=GOAL, markeredgecolor=INK, label=name)
+        )
     walls = [Patch(color=WALL, alpha=0.9, linewidth=0, label="wall")] if scene.drawing.walls else []
     handles = [*marks, *walls]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

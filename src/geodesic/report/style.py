@@ -187,6 +187,6 @@ def stages_title(run: RunResult, shown: int, stages: int) -> str:
     return f"{run.task}, {run.label}, seed {run.seed}: contexts of {some}"
 
 
-def goal_key(goals: Sequence[tuple[float, float]]) -> str:
+def goal_key(goals: Sequence[tuple[float, float]], star: str = "goal") -> str:
     """What the stars of a figure are."""
-    return ("star: the goal" if len(goals) == 1 else "stars: goals") if goals else ""
+    return (f"star: the {star}" if len(goals) == 1 else f"stars: {star}s") if goals else ""

@@ -103,7 +103,7 @@ class PlaneView:
         told = {
             f"black {target}: the target": self.scene.target is not None,
             "grey boxes: walls": self.scene.has_walls(self.plane),
-            goal_key(self.scene.drawing.goals): self.scene.has_goals(self.plane),
+            goal_key(self.scene.drawing.goals, self.scene.drawing.star): self.scene.has_goals(self.plane),
         }
         return [text for text, drawn in told.items() if drawn]
 

@@ -168,6 +168,7 @@ def _on_host(name: str, env: Any, options: dict[str, object]) -> dict[str, Any]:
         "source": env.source,
         "target": env.target,
         "worst_return": env.worst_return,
+        "best_return": env.best_return,
         "apply": put_context,
         "observe": False,
     }
@@ -196,6 +197,6 @@ def _u_maze_drawing(mdp: Any) -> Drawing:
 BUILT_IN: dict[str, Callable[[Any], Drawing]] = {
     "maze": _maze_drawing,
     "point-mass": lambda mdp: Drawing(),
-    "fetch-push": lambda env: Drawing(goals=(tuple(env.box.tolist()),)),
+    "fetch-push": lambda env: Drawing(goals=(tuple(env.box.tolist()),), star="box"),
     "u-maze": _u_maze_drawing,
 }

@@ -19,7 +19,8 @@ class Drawing:
 
     axes: the two context values that are drawn along x and y, by name; without them all are, two at a time where there
         are more than two
-    walls: filled boxes in the units of those two; goals: places marked with a star
+    walls: filled boxes in the units of those two; goals: places marked with a star, and star: what they are, where that
+        is no goal
     cells: (rows, columns) of 0 free and 1 wall: contexts are (row, column) and are drawn as shaded cells; goals are
         (row, column) too
     order: a number for each support point of a discrete space, by which matrices of distances are sorted; ordered_by
@@ -29,6 +30,7 @@ class Drawing:
     axes: tuple[str, str] | None = None
     walls: tuple[Box, ...] = ()
     goals: tuple[tuple[float, float], ...] = ()
+    star: str = "goal"
     cells: IntArray | None = None
     order: FloatArray | None = None
     ordered_by: str = ""
