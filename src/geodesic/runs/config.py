@@ -24,6 +24,7 @@ METRICS = {
 }
 SEGMENT_STEPS = 1000  # environment steps between two looks at the curriculum, where the task does not say
 EVALUATIONS = 50  # of a run, where the task does not say
+ON_HOST = 20  # the same for environments on the host, where an evaluation costs as much as training
 
 
 def configure(
@@ -51,7 +52,8 @@ def configure(
     if level == level:  # NaN is refused with what the target can reach
         as_number(level, "threshold")
     segment = task.segment or max(1, round(SEGMENT_STEPS / (made.rollout * made.n_envs)))
-    every = task.eval_every or max(1, round(budget / EVALUATIONS / (segment * made.rollout * made.n_envs)))
+    evaluations = EVALUATIONS if task.in_jax else ON_HOST
+    every = task.eval_every or max(1, round(budget / evaluations / (segment * made.rollout * made.n_envs)))
     return RunConfig(
         task=task.reference or task.name,
         name=task.name,

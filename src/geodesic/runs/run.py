@@ -18,6 +18,7 @@ from geodesic.runs.stopping import Stopping
 from geodesic.runtime import keep_programs
 from geodesic.tasks import Task
 from geodesic.training.compiled import CompiledTrainer
+from geodesic.training.host import HostTrainer
 from geodesic.training.lesson import Lesson
 from geodesic.training.program import Program
 from geodesic.training.trainer import Policy, Trainer
@@ -176,9 +177,7 @@ def resume(
     return Batch(lessons, trainer, segment=segments.pop(), watch=watch)
 
 
-def _set_up(
-    configs: Sequence[RunConfig], folders: Sequence[Path], task: Task | None
-) -> tuple[list[Lesson], CompiledTrainer]:
+def _set_up(configs: Sequence[RunConfig], folders: Sequence[Path], task: Task | None) -> tuple[list[Lesson], Trainer]:
     """What runs at once need; what cannot be had is refused before a folder is made."""
     task = task_of(configs[0], task)
     trainer = trainer_of(configs, task)
@@ -213,21 +212,18 @@ def load_policy(folder: Path, task: Task | None = None, stochastic: bool = False
     return trainer.policy(arrays, stochastic, seed)
 
 
-def trainer_of(configs: Sequence[RunConfig], task: Task) -> CompiledTrainer:
-    """The trainer that these runs share."""
+def trainer_of(configs: Sequence[RunConfig], task: Task) -> CompiledTrainer | HostTrainer:
+    """The trainer that these runs share: compiled with an environment in JAX, beside one on the host."""
     first = configs[0]
     for name in (*SHARED, *EVALUATED):
         if any(getattr(config, name) != getattr(first, name) for config in configs):
             raise InvalidInput(f"expected runs at once to share task, learner and steps, got several of {name}")
-    if not task.in_jax:
-        raise InvalidInput(
-            f"expected an environment in JAX (a ContextualMDP) to train with the jax backend; {task.name} is a "
-            "Gymnasium environment: train it in a loop of your own with geodesic.Teacher(task, ...)"
-        )
     if first.learner is None:
         raise InvalidInput(f"expected a run of ours, got one of a loop of somebody's own ({first.label})")
     keep_programs()
     learner = learners.make(first.learner, first.learner_options)
+    if not task.in_jax:
+        return HostTrainer(task, learner, first.segment, first.eval_episodes, first.eval_policy)
     discount = first.discount if first.measure == "discounted" else None
     program = _program(task, cast(Hashable, learner), first.segment, first.eval_episodes, first.eval_policy, discount)
     return CompiledTrainer(program, task.target_particles, first.measure)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from geodesic.contexts import Arrays, Episodes, FloatArray, IntArray, Particles
 from geodesic.records import checkpoint
+from geodesic.training.agents import as_policy
 from geodesic.training.program import Compiling, Leaf, Log, Program, RunState, Sampler, as_sampler, stack
 from geodesic.training.trainer import Evaluation, Policy, Report
 
@@ -99,14 +100,8 @@ class CompiledTrainer:
 
     def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
         """The agent in a checkpoint of one run."""
-        learner = checkpoint.unflatten(PREFIX, self._like(), arrays).learner
-        program = self.program
-        if not stochastic:
-            best = jax.jit(lambda obs: program.legal(program.learner.policy(learner, obs[None]))[0])
-            return lambda obs: np.asarray(best(obs))
-        act = jax.jit(lambda obs, key: program.legal(program.learner.act(learner, obs[None], key)[0])[0])
-        keys = _keys(seed)
-        return lambda obs: np.asarray(act(obs, next(keys)))
+        state: RunState = checkpoint.unflatten(PREFIX, self._like(), arrays)
+        return as_policy(self.program.learner, state.learner, self.program.mdp.action_space, stochastic, seed)
 
     def _like(self) -> RunState:
         """The shapes and types of one run's state."""
@@ -139,10 +134,3 @@ def columns_of(log: Log) -> list[tuple[NDArray[np.int64], Log]]:
     flat = [np.asarray(c).reshape(runs, ended.shape[1], *c.shape[4:])[run, when] if len(c) else () for c in log]
     parts = [np.split(column, cuts) if len(log[k]) else [()] * runs for k, column in enumerate(flat)]
     return [(steps + 1, Log(*own)) for steps, own in zip(np.split(when, cuts), zip(*parts))]
-
-
-def _keys(seed: int) -> Iterator[jax.Array]:
-    key = jax.random.key(seed)
-    while True:
-        key, now = jax.random.split(key)
-        yield now

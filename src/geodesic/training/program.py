@@ -10,7 +10,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from geodesic.contexts import Particles
 from geodesic.envs.cmdp import ContextualMDP, EnvState
 from geodesic.learners.base import Key, Learner, LearnerState, Transitions
+from geodesic.training.agents import legal
 
 Leaf = Any  # an array on the device, on the host, or nothing: ()
 T = TypeVar("T")
@@ -140,7 +140,8 @@ class Program:
 
         def step(slots: EnvSlot, keys: tuple[Key, Key]) -> tuple[EnvSlot, tuple[Transitions, Log]]:
             action, stored = self.learner.act(state.learner, slots.obs, keys[0])
-            return jax.vmap(partial(self._interact, sampler))(slots, self.legal(action), stored, keys[1])
+            chosen = legal(action, self.mdp.action_space)
+            return jax.vmap(partial(self._interact, sampler))(slots, chosen, stored, keys[1])
 
         slots, (seen, log) = jax.lax.scan(step, state.slots, keys, unroll=rollout <= SHORT)
         return RunState(self.learner.learn(state.learner, seen, learn), slots, key, state.finite), log
@@ -173,14 +174,10 @@ class Program:
         nothing = () if self.discount is None else jnp.float32(0)
         return EnvSlot(env, obs, context, sampler.stage, jnp.float32(0), jnp.int32(0), nothing)
 
-    def legal(self, action: jax.Array) -> jax.Array:
-        """The action within the bounds of the environment's action space."""
-        space = self.mdp.action_space
-        return jnp.asarray(jnp.clip(action, space.low, space.high)) if isinstance(space, gym.spaces.Box) else action
-
     def _evaluate(self, state: RunState, sampler: Sampler, key: Key) -> tuple[Leaf, Leaf, Leaf]:
         """Returns, successes and discounted returns (eval_episodes,) of the policy on contexts from the sampler."""
         reset, run = jax.random.split(key)
+        space = self.mdp.action_space
         slots = jax.vmap(partial(self._reset, sampler))(jax.random.split(reset, self.eval_episodes))
         nothing = jnp.zeros(self.eval_episodes, bool)
         flags = jax.eval_shape(jax.vmap(self.mdp.success), slots.env, slots.context)
@@ -193,9 +190,9 @@ class Program:
             slots, ended, success, key = carry
             key, now, act = jax.random.split(key, 3)
             if self.eval_policy == "stochastic":
-                action = self.legal(self.learner.act(state.learner, slots.obs, act)[0])
+                action = legal(self.learner.act(state.learner, slots.obs, act)[0], space)
             else:
-                action = self.legal(self.learner.policy(state.learner, slots.obs))
+                action = legal(self.learner.policy(state.learner, slots.obs), space)
             keys = jax.random.split(now, self.eval_episodes)
             next_slots, (_, log) = jax.vmap(partial(self._interact, sampler))(slots, action, action, keys)
             totals = jax.tree.map(

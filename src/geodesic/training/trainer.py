@@ -70,3 +70,6 @@ class Trainer(Protocol):
 
     def evaluate(self, seeds: Sequence[int], step: int) -> list[Evaluation]:
         """Each run's policy on the target."""
+
+    def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
+        """The agent in what `save` gave of one run."""

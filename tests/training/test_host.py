@@ -1,0 +1,191 @@
+"""Our learners on environments that JAX cannot compile."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import geodesic as gd
+from geodesic.errors import GeodesicError, RunFailed
+from geodesic.records.reader import load_run
+from geodesic.runs import run
+from geodesic.runs.config import configure
+
+
+class Walk(gym.Env[Any, Any]):
+    """A noisy walk on a line to a goal; the state is one number."""
+
+    observation_space = gym.spaces.Box(-9.0, 9.0, (2,), np.float32)
+    action_space: gym.Space[Any] = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
+    goal = 1.0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.place, self.left = float(self.np_random.normal(0, 0.1)), 12
+        return self.look(), {}
+
+    def look(self) -> Any:
+        return np.array([self.place, self.left / 12], np.float32)
+
+    def step(self, action: Any) -> Any:
+        push = float(action[0]) if isinstance(self.action_space, gym.spaces.Box) else (int(action) - 5) * 0.5
+        self.place += 0.3 * push + float(self.np_random.normal(0, 0.02))
+        self.left -= 1
+        there = abs(self.place - self.goal) < 0.2
+        return self.look(), float(there) - 0.1, there, self.left == 0, {"is_success": there}
+
+
+class Kept(Walk):
+    """The same, able to say its state."""
+
+    def save_state(self) -> dict[str, Any]:
+        return {"place": np.array(self.place), "left": np.array(self.left)}
+
+    def restore_state(self, arrays: dict[str, Any]) -> None:
+        self.place, self.left = float(arrays["place"]), int(arrays["left"])
+
+
+class Failing(Walk):
+    def step(self, action: Any) -> Any:
+        raise ZeroDivisionError("no ground")
+
+
+class Choosing(Walk):
+    """Three actions, the first of which is number 4."""
+
+    action_space = gym.spaces.Discrete(3, start=4)
+
+
+class Pictured(Walk):
+    """Observations in two parts."""
+
+    observation_space = gym.spaces.Dict(  # type: ignore[assignment]
+        {"place": gym.spaces.Box(-9.0, 9.0, (1,), np.float32), "left": gym.spaces.Box(0.0, 1.0, (1,), np.float32)}
+    )
+
+    def look(self) -> Any:
+        return {"place": np.array([self.place], np.float32), "left": np.array([self.left / 12], np.float32)}
+
+
+def put(env: Any, goal: float) -> None:
+    env.goal = goal
+
+
+def a_task(env: type[Walk], **more: Any) -> gd.Task:
+    return gd.Task(
+        env, contexts={"goal": (-2.0, 2.0)}, apply=put, source={"goal": (0.3, 0.5)}, target={"goal": 1.5},
+        threshold=-0.5, worst_return=-1.2, name="walk", eval_episodes=7, **more,
+    )  # fmt: skip
+
+
+SAC = gd.SAC(net=(16, 16), learning_starts=50, batch_size=32, buffer_size=1000)
+PPO = gd.PPO(n_envs=3, rollout=20, batch_size=30, epochs=2, net=(16, 16))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in ("episodes.csv", "evaluations.csv", "stages.csv")}
+
+
+def trained(task: gd.Task, learner: Any, folder: Path, seeds: tuple[int, ...] = (0,), steps: int = 400) -> list[Path]:
+    configs = [configure(task, "gradient", seed, steps, learner=learner) for seed in seeds]
+    folders = [folder / str(seed) for seed in seeds]
+    run.start(configs, folders, task).train()
+    return folders
+
+
+@pytest.mark.parametrize("learner", [SAC, PPO], ids=["sac", "ppo"])
+def test_a_run_does_not_depend_on_what_runs_beside_it(tmp_path: Path, learner: Any) -> None:
+    task = a_task(Kept)
+    (alone,) = trained(task, learner, tmp_path / "alone", (1,))
+    beside = trained(task, learner, tmp_path / "beside", (0, 1, 2))[1]
+    assert files(alone) == files(beside)
+
+
+@pytest.mark.parametrize("learner", [SAC, PPO], ids=["sac", "ppo"])
+def test_a_run_taken_up_again_is_the_same_to_the_byte(tmp_path: Path, learner: Any) -> None:
+    """Broken off in the middle of episodes."""
+    task = a_task(Kept)
+    config = configure(task, "gradient", 0, 480, learner=learner)
+    config = config.replace(segment=60 // (learner.rollout * learner.n_envs), eval_every=2)
+    run.start([config], [tmp_path / "whole"], task).train()
+    batch = run.start([config], [tmp_path / "broken"], task)
+    batch._evaluate()
+    for _ in range(3):
+        batch._start_segment()
+        batch._take()
+        if batch.segment % config.eval_every == 0:
+            batch._evaluate()
+    batch.save()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        run.extend(tmp_path / "broken", None, task).train()
+    assert files(tmp_path / "broken") == files(tmp_path / "whole")
+    assert len(files(tmp_path / "whole")["episodes.csv"].splitlines()) > 30
+
+
+def test_an_environment_that_cannot_say_its_state_goes_on_with_new_episodes_and_says_so(tmp_path: Path) -> None:
+    task = a_task(Walk)
+    (folder,) = trained(task, PPO, tmp_path, steps=180)
+    with pytest.warns(UserWarning, match="cannot be saved"):
+        batch = run.extend(folder, 360, task)
+    batch.train()
+    steps = [int(line.split(",")[0]) for line in (folder / "episodes.csv").read_text().splitlines()[1:]]
+    assert steps == sorted(steps)
+    assert steps[-1] > 300
+
+
+def test_evaluations_are_the_same_in_any_number_of_environments(tmp_path: Path) -> None:
+    """The first one: before anything is learned, agents of one seed are the same."""
+    one, many = gd.PPO(n_envs=1, rollout=60, batch_size=30), gd.PPO(n_envs=3, rollout=20, batch_size=30)
+    rows = [
+        files(trained(a_task(Kept), learner, tmp_path / str(n), steps=60)[0])["evaluations.csv"].splitlines()[1]
+        for n, learner in enumerate((one, many))
+    ]
+    assert rows[0] == rows[1]
+
+
+def test_discrete_actions_and_observations_in_parts_are_taken_as_they_come(tmp_path: Path) -> None:
+    for env in (Choosing, Pictured):
+        (folder,) = trained(a_task(env), PPO, tmp_path / env.__name__, steps=120)
+        assert load_run(folder).evaluations.steps[-1] >= 120
+
+
+def test_contexts_of_new_stages_come_from_their_distributions(tmp_path: Path) -> None:
+    (folder,) = trained(a_task(Kept, methods={"gradient": {"step": 0.5}}), PPO, tmp_path, steps=1200)
+    lines = [line.split(",") for line in (folder / "episodes.csv").read_text().splitlines()]
+    stage, goal = lines[0].index("stage"), len(lines[0]) - 1
+    first = [float(line[goal]) for line in lines[1:] if line[stage] == "0"]
+    assert first
+    assert all(0.3 <= value <= 0.5 for value in first)
+
+
+def test_the_policy_of_a_finished_run_acts(tmp_path: Path) -> None:
+    task = a_task(Kept)
+    (folder,) = trained(task, SAC, tmp_path, steps=200)
+    action = run.load_policy(folder, task)(np.zeros(3, np.float32))
+    assert action.shape == (1,)
+    assert abs(float(action[0])) <= 1
+
+
+def test_an_error_inside_an_environment_ends_the_run_as_our_error(tmp_path: Path) -> None:
+    with pytest.raises(RunFailed, match="environment of walk failed: ZeroDivisionError: no ground"):
+        trained(a_task(Failing), PPO, tmp_path)
+
+
+def test_a_learner_that_does_not_fit_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
+    with pytest.raises(GeodesicError, match="Box action space"):
+        trained(a_task(Choosing), SAC, tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_sac_learns_to_walk_to_the_target(tmp_path: Path) -> None:
+    learner = gd.SAC(net=(32, 32), learning_starts=200, batch_size=64, buffer_size=4000, learning_rate=3e-3, gamma=0.9)
+    (folder,) = trained(a_task(Kept), learner, tmp_path, steps=4000)
+    results = load_run(folder).evaluations
+    assert results.successes[-1] > 0.8
+    assert results.successes[0] < 0.5
