@@ -214,23 +214,24 @@ def test_seeds_in_other_forms(tmp_path, seeds):
     assert all(run.finished for run in made.runs)
 
 
-def test_a_gymnasium_task_is_sent_to_the_teacher(tmp_path):
+def test_a_gymnasium_task_trains_as_any_other(tmp_path):
+    def put(env, length):
+        env.length, env.polemass_length = length, env.masspole * length
+
     task = gd.Task(
         env="CartPole-v1",
         contexts={"length": (0.25, 1.0)},
         source={"length": 1.0},
         target={"length": 0.25},
         threshold=100.0,
-        apply=lambda env, length: None,
+        apply=put,
+        eval_episodes=3,
         name="pole",
     )
-    with pytest.raises(InvalidInput) as caught:
-        gd.train(task, out=tmp_path / "never")
-    assert str(caught.value) == (
-        "expected an environment in JAX (a ContextualMDP) to train with the jax backend; pole is a Gymnasium "
-        "environment: train it in a loop of your own with geodesic.Teacher(task, ...)"
-    )
-    assert not (tmp_path / "never").exists()
+    made = gd.train(task, learner=gd.PPO(n_envs=2, rollout=64), steps=256, out=tmp_path)
+    assert [run.finished for run in made.runs] == [True]
+    obs, _ = task.make().reset(seed=0)
+    assert int(made.policy(seed=0)(obs)) in (0, 1)
 
 
 def test_a_run_of_a_loop_of_ones_own_has_no_agent_of_ours(tmp_path):

@@ -14,7 +14,7 @@ from geodesic.tasks import Task, load
 from geodesic.tasks.methods import parse, resolve
 from geodesic.training.teacher import as_seed
 
-BACKENDS = {"jax": "PPO and SAC compiled together with the environment; any number of runs at once"}
+BACKENDS = {"jax": "PPO and SAC compiled with environments in JAX, beside others; any number of runs at once"}
 METRICS = {
     "l2": "straight lines between contexts",
     "graph": "steps between discrete contexts",
