@@ -13,6 +13,8 @@ COMMANDS = (
     ("curricula",),
     ("embedding",),
     ("detour",),
+    ("sweep",),
+    ("scale",),
     ("accelerator", "--runs", "1,8"),
 )
 
