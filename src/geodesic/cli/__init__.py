@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from geodesic.cli.options import EXIT_USAGE, parser
-from geodesic.errors import CheckpointError, GeodesicError, InvalidInput
+from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning
+from geodesic.runs.stopping import termination_interrupts
 from geodesic.runtime import one_thread_per_process
 
 if TYPE_CHECKING:
@@ -20,16 +23,20 @@ __all__ = ["main", "parser"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 on success, 1 on a failed run, 2 on bad usage with a one-line message."""
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    options = parser().parse_args(words)
+    options.line = shlex.join(["geodesic", *words])
+    warnings.formatwarning = _in_one_line
     one_thread_per_process()
     try:
-        options.command(options, _console())
+        with termination_interrupts():
+            options.command(options, _console())
     except (InvalidInput, CheckpointError) as error:
         return _complain(error, EXIT_USAGE)
     except GeodesicError as error:
         return _complain(error, EXIT_FAILED)
     except KeyboardInterrupt as stop:
-        return _complain(str(stop) or "stopped; the same command goes on where it was", EXIT_FAILED)
+        return _complain(str(stop) or f"stopped; go on with: {options.line}", EXIT_FAILED)
     return 0
 
 
@@ -37,6 +44,15 @@ def _console() -> Console:
     from rich.console import Console
 
     return Console(markup=False, highlight=False, soft_wrap=True)
+
+
+def _in_one_line(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """What a user should know of a run, without where in the code it was noticed."""
+    if issubclass(category, RunWarning):
+        return f"geodesic: {' '.join(str(message).split())}\n"
+    return f"{filename}:{lineno}: {category.__name__}: {message}\n"
 
 
 def _complain(error: object, code: int) -> int:

@@ -209,6 +209,8 @@ class Group:
         """Go on from what `save` gave, with new episodes where those under way could not be kept."""
         like = self.shared.agents.like()
         self.state = stack([checkpoint.unflatten(AGENT, like, own) for own in saved])
+        if not jax.device_get(self.shared.agents.finite(self.state)).all():
+            raise CheckpointError("damaged checkpoint: the agent's parameters are not finite")
         for place, slot in enumerate(self.slots):
             run, env = divmod(place, self.n)
             prefix = f"slot/{env}/"
