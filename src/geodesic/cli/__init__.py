@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,12 +16,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 EXIT_FAILED = 1
+# What to write where a terminal has no Unicode; any other letter that it lacks becomes a question mark.
+PLAIN = {"α": "alpha", "±": "+-", "…": "...", "²": "^2", "μ": "mu", **dict(zip("▁▂▃▄▅▆▇█", "_.,-=+*#"))}
 
 __all__ = ["main", "parser"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 on success, 1 on a failed run, 2 on bad usage with a one-line message."""
+    _spell_out()
     options = parser().parse_args(arguments)
     one_thread_per_process()
     try:
@@ -37,6 +42,20 @@ def _console() -> Console:
     from rich.console import Console
 
     return Console(markup=False, highlight=False, soft_wrap=True)
+
+
+def _spell_out() -> None:
+    """Letters that a terminal or file cannot encode are spelled out; nothing else changes."""
+
+    def spelled(error: UnicodeError) -> tuple[str, int]:
+        if not isinstance(error, UnicodeEncodeError):
+            raise error
+        return "".join(PLAIN.get(letter, "?") for letter in error.object[error.start : error.end]), error.end
+
+    codecs.register_error("geodesic.plain", spelled)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="geodesic.plain")
 
 
 def _complain(error: object, code: int) -> int:

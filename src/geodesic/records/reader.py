@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from geodesic.contexts import FloatArray, IntArray
+from geodesic.checks import FloatArray, IntArray, as_path
 from geodesic.curricula import REGISTRY
 from geodesic.errors import GeodesicError, InvalidInput
 from geodesic.records.checkpoint import Json
@@ -108,7 +108,7 @@ class RunResult:
 
 def load_run(folder: str | Path) -> RunResult:
     """A run folder, of a run that has ended or is still going."""
-    path = Path(folder)
+    path = as_path(folder)
     return RunResult(
         folder=path,
         config=_config(path / "config.json"),
@@ -122,7 +122,7 @@ def load_run(folder: str | Path) -> RunResult:
 
 def load_comparison(folder: str | Path) -> list[RunResult]:
     """Every run of a comparison that has begun: methods as the registry lists them, then labels, then seeds."""
-    seeds = [path for path in Path(folder).glob("runs/*/seed-*") if path.is_dir() and any(path.iterdir())]
+    seeds = [path for path in as_path(folder).glob("runs/*/seed-*") if path.is_dir() and any(path.iterdir())]
     if not seeds:
         raise InvalidInput(f"expected {folder} to hold runs at runs/<label>/seed-<k>, got none")
     rank = {method: index for index, method in enumerate(REGISTRY)}
@@ -143,7 +143,7 @@ def _config(path: Path) -> Json:
         raise InvalidInput(f"expected {path.parent} to be a run folder with a config.json, got none")
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise InvalidInput(f"expected {path} to be JSON, got {_first_line(error)}") from error
     wanted = ("name", "method", "label", "seed", "steps")
     missing = wanted if not isinstance(config, dict) else [key for key in wanted if key not in config]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from geodesic import tasks
 from geodesic.analysis.paths import path_stages, stage_path
+from geodesic.checks import as_path
 from geodesic.contexts import Particles
 from geodesic.errors import GeodesicError, InvalidInput
 from geodesic.records.reader import RunResult, by_label, load_comparison, load_run
@@ -25,7 +26,7 @@ from geodesic.tasks.task import Task
 
 def write_run_figures(folder: str | Path, task: Task | None = None) -> list[Path]:
     """The figures of a run folder, in its folder figures/; without a task, the one that the run names."""
-    run, out = load_run(folder), Path(folder) / "figures"
+    run, out = load_run(as_path(folder)), Path(folder) / "figures"
     written = [save(curves.single_run(run), out / "run.png")]
     if run.curriculum:
         scene = _scene([run], task)
@@ -39,7 +40,7 @@ def write_run_figures(folder: str | Path, task: Task | None = None) -> list[Path
 
 def write_comparison_figures(folder: str | Path, task: Task | None = None) -> list[Path]:
     """The figures of a comparison folder, in its folder figures/; without a task, the one that its runs name."""
-    runs, out = load_comparison(folder), Path(folder) / "figures"
+    runs, out = load_comparison(as_path(folder)), Path(folder) / "figures"
     written = [
         save(curves.mean_curves(runs), out / "returns.png"),
         save(curves.iqm_curves(runs), out / "returns-iqm.png"),

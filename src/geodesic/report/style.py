@@ -16,6 +16,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from geodesic.errors import InvalidInput
 from geodesic.records.reader import RunResult
 from geodesic.records.schema import StageDistribution
 
@@ -97,8 +98,11 @@ def new_figure(width: float, height: float) -> Figure:
 
 def save(figure: Figure, path: Path) -> Path:
     """Write a PNG; the same figure gives the same bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=_SETTINGS["savefig.dpi"], metadata={"Software": None})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=_SETTINGS["savefig.dpi"], metadata={"Software": None})
+    except OSError as error:
+        raise InvalidInput(f"cannot write to {path}: {error.strerror}") from error
     return path
 
 
