@@ -181,7 +181,7 @@ def config_in(path: Path) -> RunConfig:
         values = json.loads(path.read_text())
     except FileNotFoundError:
         raise InvalidInput(f"expected a run folder, found no config.json in {path.parent}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"damaged file {path}: {error}") from error
     if not isinstance(values, dict):
         raise CheckpointError(f"damaged file {path}: expected a JSON object")

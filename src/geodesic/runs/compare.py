@@ -64,7 +64,7 @@ def _describe(described: Json, out: Path) -> None:
         differing = [name for name in SAME if earlier.get(name) != described[name]]
         if differing:
             raise InvalidInput(f"{out} holds another comparison ({', '.join(differing)} differ); try another --out")
-    elif out.exists() and any(out.iterdir()):
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InvalidInput(f"expected a new or empty folder or an earlier comparison, got {out}")
     try:
         write_json(note, described)
