@@ -7,6 +7,7 @@ from pathlib import Path
 from geodesic.runtime import one_thread_per_process
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the helpers that several test files share
+sys.path.append(str(Path(__file__).parent.parent))  # for the benchmarks, of which some have a share in the tests
 
 one_thread_per_process()
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "programs"))

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import time
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 
 import numpy as np
 import pytest
@@ -39,6 +39,15 @@ def test_list_names_everything(capsys):
     shown = capsys.readouterr().out
     for name in [*tasks.names(), *curricula.REGISTRY, *learners.REGISTRY, *BACKENDS, *METRICS]:
         assert f"  {name} " in shown
+
+
+def test_a_terminal_without_unicode_gets_letters_that_it_has(monkeypatch):
+    written = BytesIO()
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(written, encoding="ascii"))
+    assert main(["list"]) == 0
+    sys.stdout.write("α 0.5 ± ▁█ \udcff")
+    sys.stdout.flush()
+    assert written.getvalue().decode("ascii").endswith("alpha 0.5 +- _# ?")
 
 
 def test_the_version_is_the_packages(capsys):
@@ -167,6 +176,12 @@ REFUSALS = {
     "none at once": (["compare", "maze", "--at-once", "0"], "expected --at-once of at least 1, got 0"),
     "compare magic": (["compare", "maze", "--methods", "gradient,magic"], "expected method to be one of"),
     "unknown executor": (["compare", "maze", "--executor", "cloud"], "invalid choice: 'cloud'"),
+    "save when it is not a number": (["run", "maze", "--save-every", "nan"], "of at least 0 seconds, got nan"),
+    "seeds without end": (
+        ["compare", "maze", "--seeds", "9" * 20],
+        "expected --seeds to be an integer in [0, 10",
+    ),
+    "a record in a folder": (["compare", "maze", "--record", "."], "expected a Markdown file at ."),
     "check nothing": (["check", "nowhere"], "expected a task (maze, point-mass, fetch-push, u-maze"),
 }
 

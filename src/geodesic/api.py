@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from geodesic.analysis.statistics import summarise
-from geodesic.errors import InvalidInput, RunFailed
+from geodesic.checks import MOST, as_function, as_integer, as_path, as_seed, is_integer
+from geodesic.errors import InvalidInput, RunFailed, shown
 from geodesic.records import RunResult, load_run
 from geodesic.report.tables import format_table
 from geodesic.runs.compare import same_run
@@ -78,8 +77,9 @@ def train(
     called now and then with the steps done in all runs and a note.
     """
     task = load(task)
+    as_function(say, "say")
     configs = [configure(task, method, seed, steps, metric, threshold, learner) for seed in _chosen(seeds)]
-    folder = Path(tempfile.mkdtemp(prefix="geodesic-")) if out is None else Path(out)
+    folder = Path(tempfile.mkdtemp(prefix="geodesic-")) if out is None else as_path(out, "out")
     folders = {config.seed: folder / "runs" / slug(config.label) / f"seed-{config.seed}" for config in configs}
     for config in configs:
         same_run(config, folders[config.seed])
@@ -91,11 +91,11 @@ def train(
 
 def _chosen(seeds: int | Sequence[int]) -> list[int]:
     """The seeds that are meant, each once."""
-    try:
-        counted = isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool)
-        chosen = list(dict.fromkeys(range(int(seeds)) if counted else seeds))  # type: ignore[call-overload, arg-type]
-    except TypeError:
-        raise InvalidInput(f"expected seeds to be how many, or a list of them, got {seeds!r:.60}") from None
+    if is_integer(seeds):
+        seeds = range(as_integer(seeds, "seeds", -MOST, 10**6))
+    if isinstance(seeds, (str, bytes)) or not isinstance(seeds, Iterable):
+        raise InvalidInput(f"expected seeds to be how many, or a list of them, got {shown(seeds)}")
+    chosen = dict.fromkeys(as_seed(seed) for seed in seeds)
     if not chosen:
         raise InvalidInput("expected at least one seed, got none")
-    return chosen
+    return list(chosen)

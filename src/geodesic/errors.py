@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def shown(value: object) -> str:
+    """A value in few letters and one line, whatever it is."""
+    try:
+        return f"{value!r:.60}".replace("\n", " ")
+    except Exception:  # somebody else's __repr__, or an integer of too many digits
+        return f"a {type(value).__name__}"
 
 
 class GeodesicError(Exception):
@@ -17,7 +26,10 @@ class UnknownName(InvalidInput):
     """A name is not in a registry."""
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
-        super().__init__(f"expected {kind} to be one of {', '.join(known)}; got {name!r}")
+        names = tuple(known)
+        near = get_close_matches(name, names, 1) if isinstance(name, str) else []
+        hint = f"; did you mean {near[0]}?" if near else ""
+        super().__init__(f"expected {kind} to be one of {', '.join(names)}; got {shown(name)}{hint}")
 
 
 class SolverFailed(GeodesicError, RuntimeError):

@@ -22,7 +22,7 @@ def test_rolling_mean_is_the_mean_of_the_last_window(values: list[float], window
 def test_rolling_mean_leaves_out_what_is_not_known() -> None:
     np.testing.assert_equal(measures.rolling_mean([math.nan, 1.0, math.nan, 4.0], 2), [math.nan, 1.0, 1.0, 4.0])
     assert len(measures.rolling_mean([], 10)) == 0
-    with pytest.raises(InvalidInput, match="expected window to be at least 1, got 0"):
+    with pytest.raises(InvalidInput, match="expected window to be a positive integer, got 0"):
         measures.rolling_mean([1.0], 0)
 
 

@@ -74,3 +74,9 @@ def test_none_are_episodes_too():
 def test_its_repr_is_short():
     assert repr(FIVE) == "Episodes(5, mean return 2)"
     assert repr(gd.Episodes.empty(1)) == "Episodes(0)"
+
+
+def test_one_episode_is_episodes_too():
+    assert FIVE[1].returns.tolist() == [1.0]
+    assert FIVE[-1].contexts.tolist() == [[8.0, 9.0]]
+    assert [len(each) for each in FIVE] == [1] * 5

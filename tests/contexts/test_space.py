@@ -23,12 +23,12 @@ CELLS = [[0, 0], [2, 0], [0, 2]]
             lambda: gd.ContextSpace([0.0], [1.0, 2.0]),
             "expected low and high of one shape (d,), got shapes (1,) and (2,)",
         ),
-        (lambda: gd.ContextSpace(["a"], [1.0]), "expected low and high to be numbers, got ['a'] and [1.0]"),
+        (lambda: gd.ContextSpace(["a"], [1.0]), "expected low to be numbers, got ['a']"),
         (
             lambda: gd.ContextSpace([0.0], [1.0], names=("x", "y")),
             "expected names of 1 context values, got ('x', 'y')",
         ),
-        (lambda: gd.ContextSpace([0.0], [1.0], units=(5,)), "expected units of 1 context values, got (5,)"),
+        (lambda: gd.ContextSpace([0.0], [1.0], units=(5,)), "expected units to be a list of names, got (5,)"),
         (
             lambda: gd.ContextSpace([0.0, 0.0], [1.0, 1.0], names=("x", "x")),
             "expected names that differ, got ('x', 'x')",

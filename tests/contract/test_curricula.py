@@ -144,6 +144,22 @@ def test_episodes_of_earlier_stages_are_no_error(curriculum: Curriculum, problem
     assert problem.space.contains(after.distribution.points).all()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda d: {"episodes": gd.Episodes(np.zeros((2, d + 1)), [0, 0], [1, 1], [0, 0])}, "contexts of dimension"),
+        (lambda d: {"episodes": [1, 2]}, "expected episodes to be Episodes, got list"),
+        (lambda d: {"rng": 0}, "expected rng to be a numpy.random.Generator, got 0"),
+        (lambda d: {"state": None}, "State, got NoneType"),
+    ],
+)
+def test_what_is_no_report_is_refused(curriculum: Curriculum, problem: gd.Problem, wrong: Any, message: str) -> None:
+    state = trail(curriculum, rounds=0)[0]
+    given = {"state": state, "episodes": report(state, np.random.default_rng(0)), "rng": np.random.default_rng(0)}
+    with pytest.raises(gd.GeodesicError, match=message):
+        curriculum.update(**{**given, **wrong(problem.space.dim)})
+
+
 def test_a_state_says_in_one_short_line_where_it_stands(curriculum: Curriculum) -> None:
     for state in trail(curriculum):
         assert repr(state).startswith(f"{type(state).__name__}(stage {state.stage}, alpha ")

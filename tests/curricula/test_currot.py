@@ -99,7 +99,7 @@ def test_old_failures_are_forgotten_and_mastered_contexts_cover_the_target() -> 
     ("options", "message"),
     [
         ({"epsilon": 0.0}, "expected epsilon to be positive, got 0.0"),
-        ({"threshold": np.inf}, "expected a finite threshold, got inf"),
+        ({"threshold": np.inf}, "expected threshold to be a finite number, got inf"),
         ({"n_particles": 0}, "expected n_particles to be a positive integer, got 0"),
     ],
 )

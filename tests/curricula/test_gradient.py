@@ -189,7 +189,7 @@ def test_there_is_no_path_before_the_metric_is_fitted() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metric": "l2"}, "expected metric to be a Metric, a Recipe or None, got 'l2'"),
+        ({"metric": "l2"}, "expected metric to be a Metric or a Recipe, got 'l2'"),
         ({"explore_steps": 0}, "expected explore_steps to be a positive integer, got 0"),
         ({"step": 2.0}, "expected step in (0, 1], got 2.0"),
     ],

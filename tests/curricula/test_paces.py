@@ -115,7 +115,7 @@ def test_what_lacks_a_part_is_no_pace():
         def verdict(self, state):
             return ""
 
-    with pytest.raises(InvalidInput, match=r"expected step in \(0, 1\], got <.*Half object at"):
+    with pytest.raises(InvalidInput, match=r"expected step in \(0, 1\], got <.*Half"):
         gd.Gradient(SOURCE, TARGET, step=Half())
 
 

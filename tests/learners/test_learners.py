@@ -27,7 +27,7 @@ def test_a_name_and_options_make_a_learner():
         ),
         ("ppo", {"rollout": 2.5}, "expected rollout to be a positive integer, got 2.5"),
         ("ppo", {"rollout": -1}, "expected rollout to be a positive integer, got -1"),
-        ("ppo", {"gamma": "most"}, "expected gamma to be a finite number, got 'most'"),
+        ("ppo", {"gamma": "most"}, "expected gamma in [0, 1], got 'most'"),
         ("ppo", {"net": 64}, "expected net to be a list of layer sizes, got 64"),
         ("ppo", {"net": [64, 0]}, "expected net to be a positive integer, got 0"),
         ("ppo", {"normalize_observations": 1}, "expected normalize_observations to be true or false, got 1"),
@@ -57,7 +57,7 @@ def test_a_learner_survives_its_description(learner):
     assert learners.describe((name, options)) == (name, options)
 
 
-@pytest.mark.parametrize("learner", [PPO, "ppo", ("dqn", {}), 3])
+@pytest.mark.parametrize("learner", [PPO, "ppo", ("ppo", 3), 3])
 def test_what_is_no_learner_is_refused(learner):
     with pytest.raises(InvalidInput) as caught:
         learners.describe(learner)

@@ -224,7 +224,7 @@ def test_layers_start_as_torch_starts_them():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"activation": "elu"}, "expected activation to be one of tanh, relu; got 'elu'"),
+        ({"activation": "elu"}, "expected activation to be one of tanh, relu; got 'elu'; did you mean relu?"),
         ({"rollout": 5, "buffer_size": 4}, "expected buffer_size to hold a rollout of 5 steps, got 4"),
     ],
 )

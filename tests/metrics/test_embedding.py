@@ -108,7 +108,7 @@ def test_wrong_shapes_are_refused() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(InvalidInput, match="expected contexts of dimension 2, got dimension 3"):
         Latent.fit(np.zeros((4, 3)), np.zeros((4, 4)), BOX, rng)
-    with pytest.raises(InvalidInput, match=r"expected distances of shape \(4, 4\), got shape \(3, 4\)"):
+    with pytest.raises(InvalidInput, match=r"expected distances >= 0 of shape \(4, 4\), got shape \(3, 4\)"):
         Latent.fit(np.zeros((4, 2)), np.zeros((3, 4)), BOX, rng)
 
 
@@ -138,7 +138,7 @@ def test_the_recipe_embeds_the_difference_of_returns() -> None:
         ({"contexts": 0}, "expected contexts to be a positive integer, got 0"),
         ({"latent": -1}, "expected latent to be a positive integer, got -1"),
         ({"memory": 1.5}, "expected memory to be a positive integer, got 1.5"),
-        ({"beta": 0.0}, "expected beta > 0, got 0.0"),
+        ({"beta": 0.0}, "expected beta to be positive, got 0.0"),
         (
             {"space": ContextSpace([-np.inf], [0.0])},
             "expected a bounded context space, got low [-inf] and high [0.]",

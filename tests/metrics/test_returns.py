@@ -128,9 +128,9 @@ RECIPE = {"space": SPACE, "worst_return": -1.0, "threshold": 1.0}
     ("options", "message"),
     [
         ({"threshold": -1.0}, "expected a threshold above the worst return -1.0, got -1.0"),
-        ({"threshold": float("nan")}, "expected a threshold above the worst return -1.0, got nan"),
-        ({"lift": -1.0}, "expected lift >= 0, got -1.0"),
-        ({"lift": float("inf")}, "expected lift >= 0, got inf"),
+        ({"threshold": float("nan")}, "expected threshold to be a finite number, got nan"),
+        ({"lift": -1.0}, "expected lift to be non-negative, got -1.0"),
+        ({"lift": float("inf")}, "expected lift to be a finite number, got inf"),
         ({"neighbours": 0}, "expected neighbours to be a positive integer, got 0"),
         ({"memory": 0}, "expected memory to be a positive integer, got 0"),
         (

@@ -158,7 +158,7 @@ REFUSED = [
     ({"learner": gd.PPO}, f"expected a learner such as geodesic.PPO(n_envs=8) or geodesic.SAC(), got {gd.PPO!r:.60}"),
     ({"learner": "ppo:rollout=many"}, "expected rollout to be a positive integer, got 'many'"),
     ({"learner": "ppo:rollout=2.5"}, "expected rollout to be a positive integer, got 2.5"),
-    ({"learner": "ppo:gamma=high"}, "expected gamma to be a finite number, got 'high'"),
+    ({"learner": "ppo:gamma=high"}, "expected gamma in [0, 1], got 'high'"),
     ({"learner": "ppo:net=64"}, "expected net to be a list of layer sizes, got 64"),
     ({"learner": "ppo:normalize_observations=yes"}, "expected normalize_observations to be true or false, got 'yes'"),
     (

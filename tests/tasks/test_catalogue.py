@@ -146,7 +146,7 @@ def test_two_files_of_one_name_are_two_modules(folder):
             "maze:size=3",
             "expected options of the environment maze: Maze.__init__() got an unexpected keyword argument 'size'",
         ),
-        ("maze:layout=[1, 2]", "expected options of the environment maze: unhashable type: 'list'"),
+        ("maze:layout=[1, 2]", "expected option layout of maze to be a number or a text, got [1, 2]"),
         (
             "maze:layout=none.txt",
             "expected a layout in text, or a file that holds one, got 'none.txt': "

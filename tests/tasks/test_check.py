@@ -239,7 +239,7 @@ ANYONES = [
     (lambda: noisy("", env=lambda: 3), "expected env() to make a Gymnasium environment, got int"),
     (
         lambda: cart_pole(env="CardPole-v1"),
-        "expected making the environment to work, got NameNotFound: Environment `CardPole` doesn't exist. "
+        "expected env= to make a Gymnasium environment, got Environment `CardPole` doesn't exist. "
         "Did you mean: `CartPole`?",
     ),
     (
@@ -307,11 +307,19 @@ METHODS = [
         lambda: walk(metrics={"mine": Euclidean([1.0, 2.0])}),
         "expected contexts of dimension 2, got dimension 1",
     ),
+    (
+        lambda: walk(best_return=lambda contexts: 1 / 0),
+        "expected best_return(contexts) to work, got ZeroDivisionError: division by zero",
+    ),
+    (
+        lambda: walk(is_feasible=lambda contexts: contexts > 0),
+        "expected is_feasible(contexts) of shape (200,), got (200, 1)",
+    ),
     (lambda: walk(compare=("spdl",)), "expected worst_return= in task task for the method spdl"),
     (
         lambda: walk(compare=("gradients",)),
         "expected method to be one of gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
-        "currot; got 'gradients'",
+        "currot; got 'gradients'; did you mean gradient?",
     ),
     (
         lambda: walk(compare=("uniform:metric=l2",)),

@@ -22,11 +22,6 @@ CELLS = gd.ContextSpace.discrete([[0, 0], [0, 1], [1, 1]], ("row", "column"))
             "expected cells (rows, columns) with contexts (row, column), got (2, 2)",
         ),
         (
-            gd.Drawing(cells=np.zeros(4, int)),
-            PLANE,
-            "expected cells (rows, columns) with contexts (row, column), got (4,)",
-        ),
-        (
             gd.Drawing(order=np.arange(3.0)),
             PLANE,
             "expected order to have a number for each support point of a discrete context space",
@@ -41,6 +36,22 @@ CELLS = gd.ContextSpace.discrete([[0, 0], [0, 1], [1, 1]], ("row", "column"))
 def test_what_does_not_fit_is_refused(drawing, space, message):
     with pytest.raises(InvalidInput) as caught:
         drawing.check(space)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"cells": np.zeros(4, int)}, "expected cells of 0 and 1 (rows, columns), got shape (4,)"),
+        ({"cells": [[0, 2]]}, "expected cells of 0 and 1 (rows, columns), got shape (1, 2)"),
+        ({"axes": ("x", "x")}, "expected axes to be two context values, got ('x', 'x')"),
+        ({"walls": [(0.0, 0.0, 1.0)]}, "expected walls of shape (n, 4), got shape (1, 3)"),
+        ({"goals": "here"}, "expected goals to be numbers, got 'here'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_at_once(parts, message):
+    with pytest.raises(InvalidInput) as caught:
+        gd.Drawing(**parts)
     assert str(caught.value) == message
 
 

@@ -229,3 +229,17 @@ def test_outstanding_contexts_are_bounded_in_number():
     under_way.add(np.zeros((MOST + 10, 1)), 0)
     assert len(under_way.order) == MOST
     assert under_way.earliest == 10
+
+
+WRONG = {"lengths": (2.5, 0, 1e300), "returns": (np.nan, "x"), "successes": (2,)}
+
+
+@pytest.mark.parametrize("wrong", [{name: value} for name, values in WRONG.items() for value in values])
+def test_a_report_that_is_refused_can_be_made_again(wrong):
+    teacher = gd.Teacher(task(), "gradient")
+    (context,) = teacher.sample()
+    with pytest.raises(InvalidInput):
+        teacher.report(**{"contexts": context, "returns": 1.0, "lengths": 3, **wrong})
+    assert teacher.step == 0
+    teacher.report(context, 1.0, 3)
+    assert teacher.step == 3

@@ -64,7 +64,7 @@ def test_between_a_distribution_and_itself_sinkhorn_stays(weights, t):
             "expected a metric with a finite support (Graph or Matrix), got Euclidean",
         ),
         (lambda: gd.barycenter(A, B, 2, LINE), InvalidInput, "expected t in [0, 1], got 2"),
-        (lambda: gd.barycenter(A, B, 0.5, LINE, "sinkhorn", reg=0), InvalidInput, "expected reg > 0, got 0"),
+        (lambda: gd.barycenter(A, B, 0.5, LINE, "sinkhorn", reg=0), InvalidInput, "expected reg to be positive, got 0"),
         (
             lambda: gd.barycenter(A, gd.Particles([[0.0, 1.0]]), 0.5, LINE),
             InvalidInput,

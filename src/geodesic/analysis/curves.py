@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from geodesic.analysis.intervals import IQM_SEEDS, iqm_interval
 from geodesic.analysis.measures import WINDOW, deviation, interquartile_mean, rolling_mean
-from geodesic.contexts import FloatArray, IntArray
+from geodesic.checks import FloatArray, IntArray, as_all, as_name
 from geodesic.records.reader import RunResult
 
 Column = Literal["scores", "successes"]  # of the evaluations on the target
@@ -56,7 +56,8 @@ def aligned(runs: Sequence[RunResult], column: Column, window: int) -> tuple[Int
 
     A run without a single evaluation is left out.
     """
-    begun = [run.evaluations for run in runs if len(run.evaluations.steps)]
+    as_name(column, "column", get_args(Column))
+    begun = [run.evaluations for run in as_all(RunResult, runs, "runs") if len(run.evaluations.steps)]
     if not begun:
         return np.zeros(0, dtype=np.int64), np.zeros((1, 0))
     reached = min(table.steps[-1] for table in begun)

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
-from geodesic.analysis.measures import interquartile_mean, median
-from geodesic.contexts import FloatArray
+from geodesic.analysis.measures import as_seeds, as_values, interquartile_mean, median
+from geodesic.checks import FloatArray, as_count, as_share
 from geodesic.errors import InvalidInput
 
 Ends = tuple[FloatArray, FloatArray]
@@ -64,6 +64,7 @@ def iqm_of(values: FloatArray) -> Estimate:
 def _estimate(
     values: FloatArray, statistic: Callable[[FloatArray], FloatArray], interval: Callable[[FloatArray], Ends]
 ) -> Estimate:
+    values = as_values(values, "values")
     if not len(values):
         return UNKNOWN
     low, high = interval(values)
@@ -77,6 +78,7 @@ def median_interval(values: FloatArray) -> Ends:
 
     k is the largest for which this is 95 %, and 1 for five seeds. Times that are infinite (never) have their place.
     """
+    values = as_seeds(values)
     if len(values) < MEDIAN_SEEDS:
         return _none(values)
     place = max(1, int(stats.binom.ppf((1 - LEVEL) / 2, len(values), 0.5)))
@@ -98,6 +100,7 @@ def iqm_interval(values: FloatArray) -> Ends:
     simulations have not contradicted, nor ours. Below 1/4 lies no seed with probability .75^n: to 13 seeds there is
     no such end, and the range stands for it, which misses with probability .75^n + .25^n at most.
     """
+    values = as_seeds(values)
     if len(values) < IQM_SEEDS:
         return _none(values)
     return _known(values, _iqm_low(values), -_iqm_low(-values))
@@ -137,7 +140,7 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> Estimate:
     For times, where less is better, pass their negatives: two runs that never arrive are a tie. A seed of which nothing
     is known (NaN) leaves the whole unknown: to drop it would flatter the method that lost it.
     """
-    ours, theirs = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    ours, theirs = as_values(x, "x"), as_values(y, "y")
     if not len(ours) or not len(theirs):
         raise InvalidInput(f"expected at least one value on each side, got {len(ours)} and {len(theirs)}")
     if np.isnan(ours).any() or np.isnan(theirs).any():
@@ -146,7 +149,6 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> Estimate:
     return Estimate(share, *probability_interval(share, min(len(ours), len(theirs))))
 
 
-@lru_cache(maxsize=4096)
 def probability_interval(share: float, pairs: int) -> tuple[float, float]:
     """Interval of the probability of improvement from its estimate; pairs: seeds on the side that has fewer.
 
@@ -160,9 +162,11 @@ def probability_interval(share: float, pairs: int) -> tuple[float, float]:
     is t^k, which one constant side attains: from 3 seeds 1.00 [0.29, 1.00], from 10 [0.69, 1.00]. Rank tests that
     estimate a variance (Brunner-Munzel) find none there.
     """
+    share, pairs = as_share(share, "share"), as_count(pairs, "pairs", 10**5)
     return _lowest(share, pairs), 1.0 - _lowest(1.0 - share, pairs)
 
 
+@lru_cache(maxsize=4096)
 def _lowest(share: float, pairs: int) -> float:
     """The probability at which an estimate of `share` or more has a chance of 2.5 %."""
     wins = share * pairs

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from geodesic.contexts import FloatArray
-from geodesic.errors import InvalidInput
+from geodesic.checks import FloatArray, as_array, as_count, as_share, is_number
+from geodesic.errors import InvalidInput, shown
 
 WINDOW = 10  # evaluations that a rolling mean joins
 
@@ -24,9 +24,8 @@ def rolling_mean(values: ArrayLike, window: int = WINDOW) -> FloatArray:
 
     Values that are not finite are left out; a window without any other gives NaN.
     """
-    if window < 1:
-        raise InvalidInput(f"expected window to be at least 1, got {window}")
-    data = np.asarray(values, dtype=np.float64)
+    data = as_values(values, "values")
+    window = min(as_count(window, "window"), max(len(data), 1))
     known = np.isfinite(data)
     sums = _window_sums(np.where(known, data, 0.0), window)
     counts = _window_sums(known.astype(np.float64), window)
@@ -50,8 +49,9 @@ def time_to_solved(
     mean lags: by up to `window` evaluations, if the score jumps from far below to just above.
     NaN without a level or a single known evaluation; a window without one is not above.
     """
-    times = np.asarray(steps, dtype=np.float64)
-    smooth = rolling_mean(scores, window)
+    times, smooth = as_values(steps, "steps"), rolling_mean(scores, window)
+    if not is_number(solved):
+        raise InvalidInput(f"expected solved to be a number, got {shown(solved)}")
     if len(times) != len(smooth):
         raise InvalidInput(f"expected as many steps as scores, got {len(times)} and {len(smooth)}")
     if math.isnan(solved) or np.isnan(smooth).all():
@@ -66,7 +66,7 @@ def time_to_solved(
 
 def asymptotic(scores: ArrayLike, share: float = 0.1) -> float:
     """Mean of the last share of the evaluations, at least of one; those that are not finite are left out."""
-    values = np.asarray(scores, dtype=np.float64)
+    values, share = as_values(scores, "scores"), as_share(share, "share")
     if not len(values):
         raise InvalidInput("expected at least one evaluation, got none")
     # A product such as 0.1 * 30 is a hair above 3 and must not count as 4.
@@ -79,15 +79,33 @@ def interquartile_mean(values: FloatArray) -> FloatArray:
 
     A quarter of them, rounded down, is cut off at either end; NaN is not an end, and makes the mean NaN.
     """
+    values = as_seeds(values)
     means = stats.trim_mean(values, 0.25, axis=0)
     return np.where(np.isnan(values).any(axis=0), np.nan, means)
 
 
 def deviation(values: FloatArray) -> FloatArray:
     """Standard deviation over seeds (n - 1 in the denominator): values (seeds, ...) -> (...); zero for one seed."""
+    values = as_seeds(values)
     return np.asarray(values.std(axis=0, ddof=1 if len(values) > 1 else 0))
 
 
 def median(values: FloatArray) -> FloatArray:
     """The median over seeds, infinite values included: values (seeds, ...) -> (...)."""
-    return np.asarray(np.median(values, axis=0))
+    return np.asarray(np.median(as_seeds(values), axis=0))
+
+
+def as_values(values: ArrayLike, name: str) -> FloatArray:
+    """One number (n,) for each evaluation or seed; NaN is not known, infinite never."""
+    data = as_array(values, name)
+    if data.ndim != 1:
+        raise InvalidInput(f"expected {name} of shape (n,), got shape {data.shape}")
+    return data
+
+
+def as_seeds(values: ArrayLike) -> FloatArray:
+    """Values (seeds, ...) of at least one seed."""
+    data = as_array(values, "values")
+    if not data.ndim or not len(data):
+        raise InvalidInput(f"expected values of at least one seed, got shape {data.shape}")
+    return data

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from geodesic.contexts import FloatArray
+from geodesic.checks import FloatArray, as_a
 from geodesic.records.reader import RunResult
 from geodesic.records.stages import StageDistribution
 from geodesic.transport import wasserstein
@@ -45,7 +45,7 @@ def stage_path(run: RunResult) -> StagePath:
 
 def path_stages(run: RunResult) -> list[StageDistribution]:
     """The stages on the way to the target, without those that explored uniform contexts for a metric."""
-    explored = set(run.stages.stages[run.stages.explores].tolist())
+    explored = set(as_a(RunResult, run, "run").stages.stages[run.stages.explores].tolist())
     return [stage for stage in run.curriculum if stage.stage not in explored]
 
 

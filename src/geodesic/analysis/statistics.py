@@ -14,7 +14,7 @@ import numpy as np
 
 from geodesic.analysis.intervals import Estimate, iqm_of, median_of, probability_of_improvement
 from geodesic.analysis.measures import WINDOW, asymptotic, deviation, time_to_solved
-from geodesic.contexts import FloatArray
+from geodesic.checks import FloatArray, as_all
 from geodesic.records.reader import RunResult, by_label
 
 
@@ -64,7 +64,7 @@ def summarise(runs: Sequence[RunResult], solved: float, reference: str = "gradie
 
     solved: the mean score above which the target counts as solved.
     """
-    groups = by_label(runs)
+    groups = by_label(as_all(RunResult, runs, "runs"))
     chosen = next((label for label in groups if label == reference), None)
     chosen = chosen or next((run.label for run in runs if run.method == reference), None)
     seeds = {label: of_seeds(group, solved) for label, group in groups.items()}
@@ -97,7 +97,7 @@ def of_seeds(runs: Sequence[RunResult], solved: float) -> Seeds:
 
     A run that was never evaluated, as a loop of one's own may leave, says nothing of the target.
     """
-    tables = [run.evaluations for run in runs if run.finished and len(run.evaluations.steps)]
+    tables = [run.evaluations for run in as_all(RunResult, runs, "runs") if run.finished and len(run.evaluations.steps)]
 
     def times(window: int, stays: bool) -> FloatArray:
         return np.array([time_to_solved(table.steps, table.scores, solved, window, stays) for table in tables])

@@ -10,7 +10,8 @@ import numpy as np
 
 from geodesic.analysis import worlds
 from geodesic.analysis.worlds import GAMMA, GOAL, World, as_probabilities, values
-from geodesic.contexts import FloatArray, Particles
+from geodesic.checks import FloatArray, as_count, as_integer, as_rng
+from geodesic.contexts import Particles
 from geodesic.metrics.bisimulation import IntArray, TabularCMDP
 from geodesic.metrics.graph import Matrix
 from geodesic.transport.geodesic import wasserstein
@@ -54,7 +55,8 @@ class Case:
 
 def check(rng: np.random.Generator, cmdps: int = 6, states: int = 12) -> list[Finding]:
     """Every claim on random CMDPs, half of them deterministic."""
-    drawn = [World.draw(rng, states, slip=0.3 * (k % 2)) for k in range(cmdps)]
+    states = as_integer(states, "states", 5, 1000)  # the goal, two to start from, two to end in
+    drawn = [World.draw(as_rng(rng), states, slip=0.3 * (k % 2)) for k in range(as_count(cmdps, "cmdps"))]
     cases = [case for world in drawn for case in _cases(world, rng)]
     return [
         definition(cases),

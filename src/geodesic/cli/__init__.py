@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import shlex
 import sys
 import warnings
@@ -17,12 +19,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 EXIT_FAILED = 1
+# What to write where a terminal has no Unicode; any other letter that it lacks becomes a question mark.
+PLAIN = {"α": "alpha", "±": "+-", "…": "...", "²": "^2", "μ": "mu", **dict(zip("▁▂▃▄▅▆▇█", "_.,-=+*#"))}
 
 __all__ = ["main", "parser"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 on success, 1 on a failed run, 2 on bad usage with a one-line message."""
+    _spell_out()
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = parser().parse_args(words)
     options.line = shlex.join(["geodesic", *words])
@@ -53,6 +58,20 @@ def _in_one_line(
     if issubclass(category, RunWarning):
         return f"geodesic: {' '.join(str(message).split())}\n"
     return f"{filename}:{lineno}: {category.__name__}: {message}\n"
+
+
+def _spell_out() -> None:
+    """Letters that a terminal or file cannot encode are spelled out; nothing else changes."""
+
+    def spelled(error: UnicodeError) -> tuple[str, int]:
+        if not isinstance(error, UnicodeEncodeError):
+            raise error
+        return "".join(PLAIN.get(letter, "?") for letter in error.object[error.start : error.end]), error.end
+
+    codecs.register_error("geodesic.plain", spelled)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="geodesic.plain")
 
 
 def _complain(error: object, code: int) -> int:

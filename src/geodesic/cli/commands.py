@@ -131,9 +131,8 @@ def _started(options: argparse.Namespace) -> tuple[Path, Callable[[], Batch]]:
 
 
 def _from_file(options: argparse.Namespace) -> RunConfig:
-    from geodesic.contexts import as_count
+    from geodesic.checks import as_count, as_seed
     from geodesic.runs.config import read_file
-    from geodesic.training.teacher import as_seed
 
     config = read_file(options.config)
     _refuse_others(options, config, ("task", "method", "metric", "threshold", "learner", "backend"))
@@ -185,12 +184,15 @@ def _recorded(config: RunConfig, name: str, said: object) -> object:
 
 def compare_all(options: argparse.Namespace, console: Console) -> None:
     from geodesic import curricula
-    from geodesic.report.text import record
+    from geodesic.report.text import read_record, record
     from geodesic.runs.config import slug
     from geodesic.tasks import load
 
     task = load(options.task)
-    labels = list(curricula.REGISTRY) if options.methods == "all" else [m for m in options.methods.split(",") if m]
+    labels = list(curricula.REGISTRY) if options.methods == "all" else options.methods.split(",")
+    labels = list(dict.fromkeys(label for label in labels if label))
+    if options.record is not None:
+        read_record(options.record)  # refuses what is no text before the work, not after it
     out = options.out or Path("runs") / slug(task.name) / "compare"
     text = _compare(console, task, labels, out, options)
     if options.record is not None:
@@ -214,13 +216,14 @@ def run_demo(options: argparse.Namespace, console: Console) -> None:
 
 def _compare(console: Console, task: Task, labels: list[str], out: Path, options: argparse.Namespace) -> str:
     """Run and show a comparison; its table in Markdown."""
+    from geodesic.checks import as_integer
     from geodesic.records import finished
     from geodesic.report.progress import Display, JobBars
     from geodesic.runs.compare import Outcome, compare, plan_comparison, run_folder
     from geodesic.runs.stopping import Stopping
 
     executor = _executor(options)
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    seeds = range(options.first_seed, options.first_seed + as_integer(options.seeds, "--seeds", 0, 10**6))
     text = ""
     with Stopping() as stop, ExitStack() as shown:
         configs = plan_comparison(task, labels, seeds, options.steps, out, options.threshold, options.learner)

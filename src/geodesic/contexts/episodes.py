@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geodesic.contexts.arrays import Array, FloatArray, IntArray, as_points, as_vector
+from geodesic.checks import (
+    Array,
+    FloatArray,
+    IntArray,
+    as_a,
+    as_array,
+    as_count,
+    as_points,
+    as_successes,
+    as_vector,
+    as_whole,
+)
 from geodesic.errors import InvalidInput
 
 COLUMNS = ("contexts", "returns", "lengths", "stages", "successes")
@@ -37,22 +48,19 @@ class Episodes:
         stages: ArrayLike,
         successes: ArrayLike | None = None,
     ) -> None:
-        points = np.array(contexts, dtype=np.float64)
+        points = as_array(contexts, "contexts", "an array of numbers of shape (n, d)")
         if points.size:
             points = as_points(points, "contexts")
         elif points.ndim != 2:
             points = points.reshape(0, 1)
         n = len(points)
-        object.__setattr__(self, "returns", as_vector(returns, "returns", n) if n else np.zeros(0))
-        object.__setattr__(self, "lengths", _whole(lengths, "lengths", n))
-        object.__setattr__(self, "stages", _whole(stages, "stages", n))
+        object.__setattr__(self, "contexts", points)
+        object.__setattr__(self, "returns", as_vector(returns, "returns", n))
+        object.__setattr__(self, "lengths", as_whole(lengths, "lengths", n))
+        object.__setattr__(self, "stages", as_whole(stages, "stages", n))
+        object.__setattr__(self, "successes", as_successes(successes, n))
         if (self.lengths < 0).any():
             raise InvalidInput(f"expected lengths >= 0, got {self.lengths.min()}")
-        flags = np.full(n, np.nan) if successes is None else np.array(successes, dtype=np.float64)
-        if flags.shape != (n,):
-            raise InvalidInput(f"expected successes of shape ({n},), got shape {flags.shape}")
-        object.__setattr__(self, "contexts", points)
-        object.__setattr__(self, "successes", flags)
 
     def __len__(self) -> int:
         return len(self.returns)
@@ -62,19 +70,23 @@ class Episodes:
         return f"Episodes({len(self)}{mean})"
 
     def __getitem__(self, which: Any) -> Episodes:
-        return self._of(column[which] for column in self.columns())
+        rows = slice(which, which + 1 or None) if isinstance(which, int) and -len(self) <= which < len(self) else which
+        return self._of(column[rows] for column in self.columns())
 
     @classmethod
     def empty(cls, dim: int) -> Episodes:
-        return cls(np.zeros((0, dim)), [], [], [])
+        return cls(np.zeros((0, as_count(dim, "dim"))), [], [], [])
 
     def of_stage(self, stage: int) -> Episodes:
         """The episodes that began in this stage."""
         return self[self.stages == stage]
 
     def followed_by(self, other: Episodes) -> Episodes:
-        if not len(self) or not len(other):
+        if not len(self) or not len(as_a(Episodes, other, "episodes")):
             return other if len(other) else self
+        if self.contexts.shape[1] != other.contexts.shape[1]:
+            dims = f"{self.contexts.shape[1]} and {other.contexts.shape[1]}"
+            raise InvalidInput(f"expected episodes in contexts of one dimension, got {dims}")
         pairs = zip(self.columns(), other.columns())
         return self._of(np.concatenate(pair) for pair in pairs)
 
@@ -89,12 +101,3 @@ class Episodes:
     def columns(self) -> tuple[Array, ...]:
         """The arrays, in the order of COLUMNS."""
         return self.contexts, self.returns, self.lengths, self.stages, self.successes
-
-
-def _whole(values: ArrayLike, name: str, n: int) -> IntArray:
-    """Whole numbers (n,), whatever type they come in."""
-    vector = as_vector(values, name, n) if n else np.zeros(0)
-    broken = vector[vector != np.floor(vector)]
-    if broken.size:
-        raise InvalidInput(f"expected {name} to be whole numbers, got {broken[0]:g}")
-    return vector.astype(np.int64)

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geodesic.contexts.arrays import FloatArray, as_count, as_points, as_vector, as_weights
+from geodesic.checks import (
+    FloatArray,
+    as_array,
+    as_bounds,
+    as_covariance,
+    as_points,
+    as_rng,
+    as_size,
+    as_vector,
+    as_weights,
+)
 from geodesic.errors import InvalidInput
 
 
@@ -51,7 +61,7 @@ class Particles:
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
         """n contexts drawn with replacement, shape (n, d)."""
-        return self.points[rng.choice(len(self), size=as_count(n), p=self.weights)]
+        return self.points[as_rng(rng).choice(len(self), size=as_size(n), p=self.weights)]
 
     def mean(self) -> FloatArray:
         return np.asarray(self.weights @ self.points)
@@ -74,7 +84,7 @@ class Particles:
 
     def thinned(self, n: int, rng: np.random.Generator) -> Particles:
         """n particles of equal weight by systematic resampling: each point is drawn n w times, rounded up or down."""
-        marks = (np.arange(as_count(n)) + rng.random()) / n
+        marks = (np.arange(as_size(n)) + as_rng(rng).random()) / n
         cumulated = np.cumsum(self.weights)
         chosen = np.searchsorted(cumulated, marks * cumulated[-1], side="right").clip(max=len(self) - 1)
         return Particles(self.points[chosen])
@@ -95,20 +105,16 @@ class Particles:
         """
         centre = as_vector(mean, "mean")
         d = centre.size
-        spread = np.array(std_or_cov, dtype=np.float64)
+        spread = as_array(std_or_cov, "std_or_cov")
         if spread.ndim == 2:
-            if spread.shape != (d, d) or not np.isfinite(spread).all() or not np.allclose(spread, spread.T):
-                raise InvalidInput(f"expected a symmetric covariance of shape ({d}, {d}), got shape {spread.shape}")
-            values, vectors = np.linalg.eigh(spread)
-            if values.min() < -1e-10 * max(1.0, float(values.max())):
-                raise InvalidInput(f"expected a positive semi-definite covariance, got eigenvalue {values.min():g}")
+            values, vectors = np.linalg.eigh(as_covariance(spread, d))
             root = vectors * np.sqrt(np.clip(values, 0, None))
         else:
             std = as_vector(spread, "std", d)
             if (std < 0).any():
                 raise InvalidInput(f"expected std to be non-negative, got {std}")
             root = np.diag(std)
-        points = centre + rng.standard_normal((as_count(n), d)) @ root.T
+        points = centre + as_rng(rng).standard_normal((as_size(n), d)) @ root.T
         lower, upper = as_bounds(
             np.full(d, -np.inf) if low is None else low, np.full(d, np.inf) if high is None else high
         )
@@ -118,23 +124,10 @@ class Particles:
     def uniform(cls, low: ArrayLike, high: ArrayLike, n: int, rng: np.random.Generator) -> Particles:
         """n samples of the uniform distribution on a box."""
         lower, upper = as_bounds(as_vector(low, "low"), as_vector(high, "high"))
-        return cls(rng.uniform(lower, upper, (as_count(n), lower.size)))
+        return cls(as_rng(rng).uniform(lower, upper, (as_size(n), lower.size)))
 
     @classmethod
     def categorical(cls, probs: ArrayLike, support: ArrayLike | None = None) -> Particles:
         """A distribution on a fixed support; without one, on the indices 0 ... n - 1."""
         n = as_vector(probs, "probs").size
         return cls(np.arange(n, dtype=np.float64)[:, None] if support is None else support, probs)
-
-
-def as_bounds(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """The two corners (d,) of a box; infinite ones are allowed."""
-    try:
-        lower, upper = (np.array(bound, dtype=np.float64) for bound in (low, high))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"expected low and high to be numbers, got {low!r:.40} and {high!r:.40}") from error
-    if lower.ndim != 1 or lower.shape != upper.shape or lower.size == 0:
-        raise InvalidInput(f"expected low and high of one shape (d,), got shapes {lower.shape} and {upper.shape}")
-    if np.isnan(lower).any() or np.isnan(upper).any() or (lower > upper).any():
-        raise InvalidInput(f"expected low <= high, got low {lower} and high {upper}")
-    return lower, upper

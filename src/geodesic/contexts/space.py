@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geodesic.contexts.arrays import FloatArray, as_points
-from geodesic.contexts.particles import Particles, as_bounds
-from geodesic.errors import InvalidInput
+from geodesic.checks import FloatArray, as_a, as_bounds, as_points, as_words
+from geodesic.contexts.particles import Particles
+from geodesic.errors import InvalidInput, shown
 
+SMALLEST = 1e-150  # side of a box
 Side = tuple[float, float] | tuple[float, float, str]  # bounds of a context value, and its physical unit
 
 
@@ -45,6 +46,10 @@ class ContextSpace:
         object.__setattr__(self, "units", _words([""] * d if units is None else units, d, "units"))
         if len(set(self.names)) < d:
             raise InvalidInput(f"expected names that differ, got {self.names}")
+        if ((lower < upper) & (upper - lower < SMALLEST)).any():
+            raise InvalidInput(f"expected sides of 0 or of at least {SMALLEST:g}, got low {lower} and high {upper}")
+        if self.support is not None and not ((self.support >= lower) & (self.support <= upper)).all():
+            raise InvalidInput(f"expected support points inside low {lower.tolist()}, high {upper.tolist()}")
 
     @classmethod
     def discrete(cls, support: ArrayLike, names: Sequence[str] | None = None) -> ContextSpace:
@@ -55,10 +60,10 @@ class ContextSpace:
     def named(cls, sides: Mapping[str, Side]) -> ContextSpace:
         """A box from {"length": (0.05, 1.0, "m"), "gravity": (2.0, 30.0)}; the unit may be left out."""
         if not isinstance(sides, Mapping) or not sides:
-            raise InvalidInput(f"expected contexts as {{name: (low, high)}}, got {sides!r:.60}")
+            raise InvalidInput(f"expected contexts as {{name: (low, high)}}, got {shown(sides)}")
         for name, side in sides.items():
             if not isinstance(side, Sequence) or isinstance(side, str) or len(side) not in (2, 3):
-                raise InvalidInput(f"expected context {name!r} as (low, high) or (low, high, unit), got {side!r:.60}")
+                raise InvalidInput(f"expected context {name!r} as (low, high) or (low, high, unit), got {shown(side)}")
         low, high = ([side[k] for side in sides.values()] for k in (0, 1))
         return cls(low, high, None, list(sides), [str(side[2]) if len(side) == 3 else "" for side in sides.values()])
 
@@ -91,25 +96,26 @@ class ContextSpace:
 
     def to_unit(self, points: FloatArray) -> FloatArray:
         """Contexts in units of their space: 0 ... 1 on each axis."""
-        return np.asarray((points - self.low) / self.sides)
+        return np.asarray((as_points(points, "contexts", self.dim) - self.low) / self.sides)
 
     def clip(self, points: FloatArray) -> FloatArray:
         """Points moved into the box; on a discrete space, to the nearest support point."""
         if self.support is None:
-            return np.clip(points, self.low, self.high)
+            return np.clip(as_points(points, "contexts", self.dim), self.low, self.high)
         return self.support[self.index(points)]
 
     def index(self, points: FloatArray) -> NDArray[np.intp]:
         """Row of the nearest support point for each point (discrete spaces only)."""
         if self.support is None:
             raise InvalidInput("expected a discrete context space, got a box")
-        return np.asarray(np.linalg.norm(points[:, None, :] - self.support[None], axis=2).argmin(axis=1))
+        given = as_points(points, "contexts", self.dim)
+        return np.asarray(np.linalg.norm(given[:, None, :] - self.support[None], axis=2).argmin(axis=1))
 
     def contains(self, points: FloatArray) -> NDArray[np.bool_]:
-        inside = ((points >= self.low - 1e-9) & (points <= self.high + 1e-9)).all(axis=1)
+        given = as_points(points, "contexts", self.dim)
         if self.support is None:
-            return np.asarray(inside)
-        return np.asarray(np.abs(points - self.clip(points)).max(axis=1) <= 1e-6)
+            return np.asarray(((given >= self.low - 1e-9) & (given <= self.high + 1e-9)).all(axis=1))
+        return np.asarray(np.abs(given - self.clip(given)).max(axis=1) <= 1e-6)
 
     def check(self, points: ArrayLike, name: str = "context") -> FloatArray:
         """The points as (n, d), or an error that names the first one outside."""
@@ -137,7 +143,14 @@ class ContextSpace:
 
 
 def _words(values: Sequence[str], d: int, what: str) -> tuple[str, ...]:
-    words = tuple(values)
-    if len(words) != d or not all(isinstance(word, str) for word in words):
-        raise InvalidInput(f"expected {what} of {d} context values, got {words!r:.60}")
+    words = tuple(as_words(values, what))
+    if len(words) != d:
+        raise InvalidInput(f"expected {what} of {d} context values, got {shown(words)}")
     return words
+
+
+def as_bounded(value: object, name: str) -> ContextSpace:
+    """A context space without infinite sides."""
+    space = as_a(ContextSpace, value, name)
+    space.sides  # noqa: B018  refuses one that has some
+    return space

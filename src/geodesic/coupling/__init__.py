@@ -2,12 +2,14 @@
 
 from geodesic.coupling.pairwise import Couplings, pairwise_plans
 from geodesic.coupling.partitioned import partitioned_plan
-from geodesic.coupling.plans import Plan, assignment, exact_plan, shortest_hops, sorted_plan
+from geodesic.coupling.plans import Plan, as_costs, as_table, assignment, exact_plan, shortest_hops, sorted_plan
 from geodesic.coupling.simplex import unit
 
 __all__ = [
     "Couplings",
     "Plan",
+    "as_costs",
+    "as_table",
     "assignment",
     "exact_plan",
     "pairwise_plans",

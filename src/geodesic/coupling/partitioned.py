@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from geodesic.contexts import FloatArray
+from geodesic.checks import FloatArray, as_points
 from geodesic.coupling.cells import carried, cells, centres
 from geodesic.coupling.duals import conjugate, gap
-from geodesic.coupling.plans import Plan
+from geodesic.coupling.plans import Plan, as_masses
 from geodesic.coupling.refined import Potentials, Sides, polished, refined, suggested
 from geodesic.coupling.simplex import IndexArray, simplex, unit
 
@@ -26,6 +26,9 @@ def partitioned_plan(x: FloatArray, y: FloatArray, a: FloatArray, b: FloatArray)
     pairs goes on until the plan is within `TOLERANCE`; beyond, small groups of neighbouring atoms are solved exactly.
     `excess` comes from potentials that hold for all pairs: it is never too small. The same input gives the same plan.
     """
+    x = as_points(x, "x")
+    y = as_points(y, "y", x.shape[1])
+    a, b = as_masses(a, "a", len(x)), as_masses(b, "b", len(y))
     rows, cols = np.flatnonzero(a), np.flatnonzero(b)
     x, y, a, b = x[rows] - x[rows[0]], y[cols] - x[rows[0]], a[rows] / a.sum(), b[cols] / b.sum()
     size = max(unit(x), unit(y))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from geodesic.checks import as_a, as_name
 from geodesic.curricula.alp_gmm import ALPGMM
 from geodesic.curricula.base import Curriculum, Kind, Problem, State
 from geodesic.curricula.currot import CURROT
@@ -13,7 +14,7 @@ from geodesic.curricula.goal_gan import GoalGAN
 from geodesic.curricula.gradient import Gradient
 from geodesic.curricula.spdl import SPDL
 from geodesic.curricula.wb_spdl import WassersteinSPDL
-from geodesic.errors import InvalidInput, UnknownName
+from geodesic.errors import InvalidInput
 
 REGISTRY: dict[str, type[Curriculum[Any]]] = {
     "gradient": Gradient,
@@ -54,12 +55,11 @@ def build(name: str, problem: Problem, **options: Any) -> Curriculum[Any]:
     for option in options:
         if option not in known:
             raise InvalidInput(f"expected an option of {method.__name__} ({', '.join(known)}), got {option!r}")
+    as_a(Problem, problem, "problem")
     stated = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name in known}
     return method(**{**stated, **options})
 
 
 def options_of(name: str) -> list[str]:
     """The names of a method's hyperparameters."""
-    if name not in REGISTRY:
-        raise UnknownName("method", name, REGISTRY)
-    return [field.name for field in fields(REGISTRY[name]) if field.init]
+    return [field.name for field in fields(REGISTRY[as_name(name, "method", REGISTRY)]) if field.init]

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, as_count
+from geodesic.checks import as_count, as_share, as_size, check
+from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, as_bounded
 from geodesic.curricula.base import Curriculum, State
 from geodesic.curricula.mixtures import Mixture, fit_mixtures
-from geodesic.errors import InvalidInput
 
 COMPONENTS = range(2, 11)
 
@@ -58,11 +58,8 @@ class ALPGMM(Curriculum[ALPGMMState]):
     particles: int = 1000
 
     def __post_init__(self) -> None:
-        if not 0 <= self.random_ratio <= 1:
-            raise InvalidInput(f"expected random_ratio in [0, 1], got {self.random_ratio!r}")
-        for name in ("fit_rate", "max_size", "particles"):
-            as_count(getattr(self, name), name)
-        self.space.sides  # noqa: B018  refuses a space without bounds
+        check(self, space=as_bounded, random_ratio=as_share, fit_rate=as_count, max_size=as_count, particles=as_size)
+        super().__post_init__()
 
     def init(self, rng: np.random.Generator) -> ALPGMMState:
         return ALPGMMState(
@@ -72,7 +69,7 @@ class ALPGMM(Curriculum[ALPGMMState]):
         )
 
     def update(self, state: ALPGMMState, episodes: Episodes, rng: np.random.Generator) -> ALPGMMState:
-        if not len(episodes):
+        if not self.heard(state, episodes, rng):
             return state
         state = self.absorb(state, episodes)
         if state.fresh < self.fit_rate:

@@ -17,9 +17,11 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
 
+from geodesic.checks import Rule, as_a, as_covariance, as_number, as_rng, as_vector, check
 from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles
 from geodesic.contexts.episodes import COLUMNS
-from geodesic.metrics.base import Metric, Recipe
+from geodesic.errors import CheckpointError, InvalidInput, shown
+from geodesic.metrics.base import Metric, Recipe, as_metric_or_recipe
 
 Kind = Literal["train", "explore"]
 S = TypeVar("S", bound="State")
@@ -40,6 +42,9 @@ class State:
     done: bool = False
     event: str = "start"
     kind: Kind = "train"
+
+    def __post_init__(self) -> None:
+        as_a(Particles, self.distribution, "distribution")
 
     def __repr__(self) -> str:
         event = self.event if len(self.event) <= 30 else f"{self.event[:27]}..."
@@ -69,8 +74,40 @@ class Problem:
     target_moments: tuple[FloatArray, FloatArray] | None = None
 
     def __post_init__(self) -> None:
+        _check_stated(self)
         for name in ("source", "target"):
             self.space.check(getattr(self, name).points, name)
+
+
+def _check_stated(owner: Problem | Curriculum[Any]) -> None:
+    """What a problem states, and a curriculum takes over from it: each of its type, all of one dimension."""
+    known = {field.name: field.default for field in fields(owner)}
+    given = [name for name, default in known.items() if default is not None or getattr(owner, name) is not None]
+    check(owner, **{name: rule for name, rule in STATED.items() if name in given})
+    ends = [name for name in ("source", "target", "space") if getattr(owner, name, None) is not None]
+    dims = [getattr(owner, name).dim for name in ends]
+    if len(set(dims)) > 1:
+        raise InvalidInput(f"expected {' and '.join(ends)} of one dimension, got {' and '.join(map(str, dims))}")
+    for name in ("source_moments", "target_moments"):
+        if getattr(owner, name, None) is not None:
+            _check_moments(getattr(owner, name), dims[0], name)
+
+
+def _check_moments(value: object, d: int, name: str) -> None:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise InvalidInput(f"expected {name} as (mean, covariance), got {shown(value)}")
+    as_vector(value[0], f"the mean of {name}", d)
+    as_covariance(value[1], d, f"covariance of {name}")
+
+
+STATED: dict[str, Rule] = {
+    "source": Particles,
+    "target": Particles,
+    "space": ContextSpace,
+    "threshold": as_number,
+    "metric": as_metric_or_recipe,
+    "worst_return": as_number,
+}
 
 
 @dataclass(frozen=True)
@@ -79,6 +116,9 @@ class Curriculum(ABC, Generic[S]):
 
     state_type: ClassVar[type[State]] = State
 
+    def __post_init__(self) -> None:
+        _check_stated(self)
+
     @abstractmethod
     def init(self, rng: np.random.Generator) -> S:
         """The first stage."""
@@ -86,6 +126,18 @@ class Curriculum(ABC, Generic[S]):
     @abstractmethod
     def update(self, state: S, episodes: Episodes, rng: np.random.Generator) -> S:
         """The state after the agent reported these episodes. No episodes: the same state."""
+
+    def heard(self, state: S, episodes: Episodes, rng: np.random.Generator) -> bool:
+        """Whether there are episodes at all; arguments of `update` that are not what they should be are refused."""
+        as_rng(rng)
+        dim = as_a(self.state_type, state, "state").distribution.dim
+        if not len(as_a(Episodes, episodes, "episodes")):
+            return False
+        if episodes.contexts.shape[1] != dim:
+            raise InvalidInput(
+                f"expected episodes in contexts of dimension {dim}, got dimension {episodes.contexts.shape[1]}"
+            )
+        return True
 
     def snapshot(self, state: S) -> Arrays:
         """Arrays that picture this stage beyond its distribution, kept in the run folder for the figures."""
@@ -101,8 +153,13 @@ class Curriculum(ABC, Generic[S]):
     def load(self, arrays: Arrays) -> S:
         """The state that `save` gave."""
         hints = typing.get_type_hints(self.state_type)
-        values = {field.name: _unpack(field.name, hints[field.name], arrays) for field in fields(self.state_type)}
-        return typing.cast(S, self.state_type(**values))
+        try:
+            values = {field.name: _unpack(field.name, hints[field.name], arrays) for field in fields(self.state_type)}
+            return typing.cast(S, self.state_type(**values))
+        except KeyError as error:
+            raise CheckpointError(f"expected a saved {self.state_type.__name__}, got one without {error}") from error
+        except (TypeError, ValueError, AttributeError) as error:
+            raise CheckpointError(f"expected a saved {self.state_type.__name__}: {error}") from error
 
 
 def _pack(name: str, value: Any, arrays: Arrays) -> None:

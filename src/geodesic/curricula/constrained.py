@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_count
+from geodesic.checks import as_count, as_positive, as_size, check
+from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_bounded
 from geodesic.coupling import assignment
 from geodesic.curricula.base import Curriculum, State
 from geodesic.curricula.regression import NadarayaWatson
-from geodesic.errors import InvalidInput
 
 PROBES = 8  # points on a way at which the performance is looked up
 SHARES = np.linspace(0.0, 1.0, PROBES + 1)
@@ -69,12 +68,8 @@ class Constrained(Curriculum[ConstrainedState]):
     n_particles: int = 100
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise InvalidInput(f"expected epsilon to be positive, got {self.epsilon!r}")
-        if not math.isfinite(self.threshold):
-            raise InvalidInput(f"expected a finite threshold, got {self.threshold!r}")
-        as_count(self.episodes_per_update, "episodes_per_update")
-        as_count(self.n_particles, "n_particles")
+        check(self, space=as_bounded, epsilon=as_positive, episodes_per_update=as_count, n_particles=as_size)
+        super().__post_init__()
 
     @abstractmethod
     def step(self, state: ConstrainedState, model: NadarayaWatson, rng: np.random.Generator) -> Move:
@@ -94,7 +89,7 @@ class Constrained(Curriculum[ConstrainedState]):
         )
 
     def update(self, state: ConstrainedState, episodes: Episodes, rng: np.random.Generator) -> ConstrainedState:
-        if not len(episodes):
+        if not self.heard(state, episodes, rng):
             return state
         state = self.remember(state, episodes)
         if state.fresh < self.episodes_per_update:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geodesic.contexts import ContextSpace, Episodes, Particles
+from geodesic.checks import as_size, check
+from geodesic.contexts import ContextSpace, Episodes, Particles, as_bounded
 from geodesic.curricula.base import Curriculum, State
 from geodesic.curricula.gradient.paces import Path
 from geodesic.curricula.gradient.staged import Staged
@@ -22,6 +23,7 @@ class TargetOnly(Curriculum[State]):
         return State(self.target, alpha=1.0, done=True)
 
     def update(self, state: State, episodes: Episodes, rng: np.random.Generator) -> State:
+        self.heard(state, episodes, rng)
         return state
 
 
@@ -35,10 +37,14 @@ class Uniform(Curriculum[State]):
     space: ContextSpace
     particles: int = 4000
 
+    def __post_init__(self) -> None:
+        check(self, space=as_bounded, particles=as_size)
+
     def init(self, rng: np.random.Generator) -> State:
         return State(self.space.uniform(self.particles, rng), done=True)
 
     def update(self, state: State, episodes: Episodes, rng: np.random.Generator) -> State:
+        self.heard(state, episodes, rng)
         return state
 
 

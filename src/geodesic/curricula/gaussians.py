@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from geodesic.checks import as_covariance, as_rng, as_size, as_vector
 from geodesic.contexts import FloatArray, Particles
-from geodesic.errors import InvalidInput
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +34,15 @@ class Gaussian:
 
         A covariance without full rank (a point, a line) has no density, so floor^2 is added to it where needed.
         """
-        mean, cov = np.array(mean, dtype=np.float64), np.array(cov, dtype=np.float64)
         d = floor.size
-        if mean.shape != (d,) or cov.shape != (d, d):
-            raise InvalidInput(f"expected moments of shapes ({d},) and ({d}, {d}), got {mean.shape} and {cov.shape}")
+        mean, cov = as_vector(mean, "mean", d), as_covariance(cov, d)
         scaled = cov / np.outer(floor, floor)
         values, vectors = np.linalg.eigh(scaled)
         raised = (vectors * np.maximum(values, 1.0)) @ vectors.T
         return cls(mean, np.linalg.cholesky(raised * np.outer(floor, floor)))
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
-        return np.asarray(self.mean + rng.standard_normal((n, self.dim)) @ self.chol.T)
+        return np.asarray(self.mean + as_rng(rng).standard_normal((as_size(n), self.dim)) @ self.chol.T)
 
     def whiten(self, points: FloatArray) -> FloatArray:
         """Points (n, d) in the coordinates where this Gaussian is N(0, I), as columns (d, n)."""

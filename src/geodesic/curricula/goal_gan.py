@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_count
+from geodesic.checks import as_count, as_nonnegative, as_share, as_size, check
+from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_bounded
 from geodesic.curricula.base import Curriculum, State
-from geodesic.errors import InvalidInput
 
 LOWEST, HIGHEST = 0.25, 0.75  # success probabilities between which a goal is of intermediate difficulty
 APART = 0.01  # least distance of two mastered goals, as a share of the space
@@ -60,13 +59,9 @@ class GoalGAN(Curriculum[GoalGANState]):
     particles: int = 500
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.noise) and self.noise >= 0):
-            raise InvalidInput(f"expected noise to be non-negative, got {self.noise!r}")
-        if not 0 <= self.p_old <= 1:
-            raise InvalidInput(f"expected p_old in [0, 1], got {self.p_old!r}")
-        for name in ("fit_rate", "memory", "neighbours", "fit_steps", "pretrain_steps", "particles"):
-            as_count(getattr(self, name), name)
-        self.space.sides  # noqa: B018  refuses a space without bounds
+        check(self, space=as_bounded, noise=as_nonnegative, p_old=as_share, memory=as_size, particles=as_size)
+        check(self, fit_rate=as_count, neighbours=as_count, fit_steps=as_count, pretrain_steps=as_count)
+        super().__post_init__()
 
     def init(self, rng: np.random.Generator) -> GoalGANState:
         from geodesic.curricula import gan
@@ -78,7 +73,7 @@ class GoalGAN(Curriculum[GoalGANState]):
         return GoalGANState(self.draw(params, none, rng), params=params, contexts=none, mastered=none)
 
     def update(self, state: GoalGANState, episodes: Episodes, rng: np.random.Generator) -> GoalGANState:
-        if not len(episodes):
+        if not self.heard(state, episodes, rng):
             return state
         state = self.absorb(state, episodes)
         if state.fresh < self.fit_rate:

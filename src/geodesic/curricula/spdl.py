@@ -9,12 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_count, as_vector
+from geodesic.checks import as_count, as_integer, as_nonnegative, as_positive, as_size, as_vector, check
+from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_bounded
 from geodesic.curricula.base import Curriculum, State
 from geodesic.curricula.gaussians import Gaussian, ImportanceWeighted, KullbackLeibler, Step, moments, unpack
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, shown
 
-MAX_FLOAT = float(np.finfo(np.float64).max)
 MAX_ALPHA = 1e5  # the benchmark's bound on alpha, reached when the context distribution meets the target
 
 
@@ -78,21 +78,18 @@ class SPDL(Curriculum[SPDLState]):
     particles: int = 500
 
     def __post_init__(self) -> None:
-        for name in ("zeta", "max_kl"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise InvalidInput(f"expected {name} to be positive, got {value!r}")
-        as_count(self.steps_per_iteration, "steps_per_iteration")
-        as_count(self.particles, "particles")
+        check(self, space=as_bounded, zeta=as_positive, max_kl=as_positive, kl_threshold=as_nonnegative)
+        check(self, alpha_offset=as_integer, steps_per_iteration=as_count, particles=as_size)
+        super().__post_init__()
         if (self.std_floor <= 0).any():
-            raise InvalidInput(f"expected std_lower_bound to be positive, got {self.std_lower_bound!r}")
+            raise InvalidInput(f"expected std_lower_bound to be positive, got {shown(self.std_lower_bound)}")
 
     @cached_property
     def std_floor(self) -> FloatArray:
         """std_lower_bound (d,); without one, what keeps a covariance invertible."""
         if self.std_lower_bound is None:
             return self._tiny
-        return as_vector(np.asarray(self.std_lower_bound), "std_lower_bound", self.space.dim)
+        return as_vector(self.std_lower_bound, "std_lower_bound", self.space.dim)
 
     @property
     def _tiny(self) -> FloatArray:
@@ -117,7 +114,7 @@ class SPDL(Curriculum[SPDLState]):
         )
 
     def update(self, state: SPDLState, episodes: Episodes, rng: np.random.Generator) -> SPDLState:
-        if not len(episodes):
+        if not self.heard(state, episodes, rng):
             return state
         state = state.absorb(episodes)
         if state.steps < self.steps_per_iteration or len(state.pending) < 2:
@@ -150,14 +147,10 @@ class SPDL(Curriculum[SPDLState]):
         )
 
     def gains(self, returns: FloatArray) -> tuple[FloatArray, float]:
-        """V (n,) in units of its mean, and that mean, as large as numbers go where the sum is beyond them."""
-        with np.errstate(over="ignore"):
-            values = np.minimum(np.maximum(returns - self.worst_return, 0.0), MAX_FLOAT)
-            mean = max(float(values.mean()), 1e-12)
-        if np.isfinite(mean):
-            return values / mean, mean
-        shares = values / MAX_FLOAT
-        return shares / shares.mean(), float(shares.mean()) * MAX_FLOAT
+        """V (n,) in units of its mean, and that mean."""
+        values = np.maximum(returns - self.worst_return, 0.0)
+        mean = max(float(values.mean()), 1e-12)
+        return values / mean, mean
 
     def enter(self, state: SPDLState, gaussian: Gaussian, rng: np.random.Generator) -> SPDLState:
         unit = self.space.unit_length

@@ -8,7 +8,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from geodesic.errors import UnknownName
+from geodesic.checks import as_name
+from geodesic.errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,11 @@ REGISTRY: dict[str, EnvSpec] = {
 
 def make(name: str, **options: Any) -> Any:
     """The contextual MDP of this name; for one on the host, the Gymnasium environment."""
-    if name not in REGISTRY:
-        raise UnknownName("environment", name, REGISTRY)
-    return REGISTRY[name].make(**options)
+    spec = REGISTRY[as_name(name, "environment", REGISTRY)]
+    try:
+        return spec.make(**options)
+    except TypeError as error:
+        raise InvalidInput(f"expected options of the environment {name}: {error}") from error
 
 
 def make_gymnasium(name: str, render_mode: str | None = None, **options: Any) -> gym.Env[Any, Any]:

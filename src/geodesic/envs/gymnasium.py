@@ -13,8 +13,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from geodesic.checks import as_a, as_array, as_flag, as_integer
 from geodesic.contexts import ContextSpace, FloatArray, Particles, Side
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, shown
 
 if TYPE_CHECKING:
     import jax
@@ -31,19 +32,22 @@ class ContextDraws:
     """The distribution that episodes take their contexts from, and the context of the one under way."""
 
     def __init__(self, space: ContextSpace, distribution: Particles) -> None:
-        self.space = space
+        self.space = as_a(ContextSpace, space, "space")
         self.replace(distribution, 0)
         self.context: FloatArray = distribution.points[0]
         self.began = 0
 
     def replace(self, distribution: Particles, stage: int) -> None:
-        self.space.check(distribution.points, "distribution")
-        self.distribution, self.stage = distribution, stage
+        self.space.check(as_a(Particles, distribution, "distribution").points, "distribution")
+        self.distribution, self.stage = distribution, as_integer(stage, "stage")
 
     def begin(self, options: Info | None, rng: np.random.Generator) -> FloatArray:
         """The context of the next episode: the one asked for, else one drawn."""
+        if options is not None:
+            as_a(dict, options, "options")
         asked = (options or {}).get("context")
-        drawn = self.distribution.sample(rng, 1) if asked is None else self.space.check(np.atleast_2d(asked))
+        one = None if asked is None else np.atleast_2d(as_array(asked, "context"))
+        drawn = self.distribution.sample(rng, 1) if one is None else self.space.check(one)
         self.context, self.began = drawn[0], self.stage
         return self.context
 
@@ -84,21 +88,22 @@ class ContextualEnv(Contextual, gym.Env[NDArray[np.float32], Any]):
     ) -> None:
         import jax
 
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise InvalidInput(f"expected render_mode None or 'rgb_array', got {render_mode!r}")
+        if not (render_mode is None or (isinstance(render_mode, str) and render_mode in self.metadata["render_modes"])):
+            raise InvalidInput(f"expected render_mode None or 'rgb_array', got {shown(render_mode)}")
         self.mdp = mdp
         self.render_mode = render_mode
         self.observation_space = mdp.observation_space
         self.action_space = mdp.action_space
         self.context_space = space
         self.draws = ContextDraws(space, distribution)
+        self._state: EnvState = None
         self._reset = jax.jit(self._pure_reset)
         self._step = jax.jit(self._pure_step)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[NDArray[np.float32], Info]:
         import jax
 
-        super().reset(seed=seed)
+        super().reset(seed=_as_seed(seed))
         context = self.draws.begin(options, self.np_random)
         self._steps = 0
         self._key = jax.random.key(int(self.np_random.integers(2**31)))
@@ -106,8 +111,11 @@ class ContextualEnv(Contextual, gym.Env[NDArray[np.float32], Any]):
         return np.asarray(obs), self.draws.info()
 
     def step(self, action: ArrayLike) -> tuple[NDArray[np.float32], float, bool, bool, Info]:
-        if not self.action_space.contains(np.asarray(action, self.action_space.dtype)):
-            raise InvalidInput(f"expected an action in {self.action_space}, got {action!r}")
+        given = _as_action(action, self.action_space)
+        if not self.action_space.contains(given):
+            raise InvalidInput(f"expected an action in {self.action_space}, got {shown(action)}")
+        if self._state is None:
+            raise InvalidInput("expected reset() before the first step(), got none")
         self._state, self._key, obs, reward, terminated, success = self._step(
             self._state, np.asarray(action), self._key, np.asarray(self.context, np.float32)
         )
@@ -122,6 +130,8 @@ class ContextualEnv(Contextual, gym.Env[NDArray[np.float32], Any]):
         if self.render_mode is None:
             gym.logger.warn("render() without render_mode; try gym.make(..., render_mode='rgb_array')")
             return None
+        if self._state is None:
+            raise InvalidInput("expected reset() before render(), got none")
         return self.mdp.image(jax.device_get(self._state), self.context)
 
     def _pure_reset(self, key: jax.Array, context: jax.Array) -> tuple[EnvState, jax.Array, jax.Array]:
@@ -166,13 +176,15 @@ class ContextWrapper(Contextual, gym.Wrapper[Any, Any, Any, Any], gym.utils.Reco
         apply: Apply,
         observe: bool = True,
     ) -> None:
+        as_a(gym.Env, env, "env")
+        as_flag(observe, "observe")
         gym.utils.RecordConstructorArgs.__init__(
             self, _disable_deepcopy=True, contexts=contexts, apply=apply, observe=observe
         )
         gym.Wrapper.__init__(self, env)
         self.context_space = contexts if isinstance(contexts, ContextSpace) else ContextSpace.named(contexts)
         if not callable(apply):
-            raise InvalidInput(f"expected apply to be a function apply(env, **context), got {apply!r:.60}")
+            raise InvalidInput(f"expected apply to be a function apply(env, **context), got {shown(apply)}")
         self.apply = apply
         self.observe = observe
         self._rng = np.random.default_rng()
@@ -181,6 +193,7 @@ class ContextWrapper(Contextual, gym.Wrapper[Any, Any, Any, Any], gym.utils.Reco
             self.observation_space = _extended(env.observation_space, self.context_space)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        _as_seed(seed)
         if seed is not None:
             self._rng = np.random.default_rng([seed, 0x637478])
         context = self.draws.begin(options, self._rng)
@@ -206,10 +219,23 @@ class ContextWrapper(Contextual, gym.Wrapper[Any, Any, Any, Any], gym.utils.Reco
     def _with_context(self, obs: Any) -> Any:
         if not self.observe:
             return obs
-        scaled = (2 * self.context_space.to_unit(self.context) - 1).astype(np.float32)
+        scaled = (2 * self.context_space.to_unit(self.context[None])[0] - 1).astype(np.float32)
         if isinstance(obs, dict):
             return {**obs, "context": scaled}
         return np.concatenate([obs, scaled.astype(obs.dtype)])
+
+
+def _as_seed(seed: object) -> int | None:
+    """Gymnasium takes any integer from 0 on."""
+    return None if seed is None else as_integer(seed, "seed", 0, 2**63)
+
+
+def _as_action(action: ArrayLike, space: Space) -> Any:
+    """In the type of the action space; not a number that loses its fraction on the way there."""
+    given = as_array(action, "an action")
+    if isinstance(space, gym.spaces.Discrete) and (given.ndim or given != np.floor(given) or abs(given) > 2**31):
+        raise InvalidInput(f"expected an action in {space}, got {shown(action)}")
+    return given.astype(space.dtype)
 
 
 def _extended(space: Space, contexts: ContextSpace) -> Space:

@@ -8,6 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from geodesic.checks import as_count, as_name
+from geodesic.errors import InvalidInput, shown
+
 Params = Any
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {"tanh": jnp.tanh, "relu": jax.nn.relu}
@@ -28,3 +31,14 @@ def forward(layers: Sequence[dict[str, jax.Array]], x: jax.Array, activation: st
     for layer in layers[:-1]:
         x = ACTIVATIONS[activation](x @ layer["kernel"] + layer["bias"])
     return x @ layers[-1]["kernel"] + layers[-1]["bias"]
+
+
+def as_net(value: object, name: str) -> tuple[int, ...]:
+    """The sizes of a network's hidden layers."""
+    if not isinstance(value, (list, tuple)):
+        raise InvalidInput(f"expected {name} to be a list of layer sizes, got {shown(value)}")
+    return tuple(as_count(size, name, 10**6) for size in value)
+
+
+def as_activation(value: object, name: str) -> str:
+    return as_name(value, name, ACTIVATIONS)

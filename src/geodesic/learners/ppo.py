@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from geodesic.contexts import as_count
+from geodesic.checks import as_count, as_flag, as_nonnegative, as_number, as_positive, as_share, check
 from geodesic.errors import InvalidInput
 from geodesic.learners.base import Key, Transitions
-from geodesic.learners.networks import ACTIVATIONS, Params, forward, orthogonal_mlp
+from geodesic.learners.networks import Params, as_activation, as_net, forward, orthogonal_mlp
 from geodesic.learners.normalization import Running, first_moments, merged, normalized
 
 LOG_2PI = math.log(2 * math.pi)
@@ -63,12 +63,12 @@ class PPO:
     normalize_observations: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("rollout", "n_envs", "batch_size", "epochs"):
-            as_count(getattr(self, name), name)
+        check(self, rollout=as_count, n_envs=as_count, batch_size=as_count, epochs=as_count)
+        check(self, learning_rate=as_nonnegative, gamma=as_share, gae_lambda=as_share, clip=as_nonnegative)
+        check(self, entropy_coef=as_number, value_coef=as_nonnegative, max_grad_norm=as_positive)
+        check(self, net=as_net, activation=as_activation, normalize_observations=as_flag)
         if self.rollout * self.n_envs < 2 or self.batch_size < 2:
             raise InvalidInput("expected at least 2 samples in a rollout and in a batch: advantages are normalised")
-        if self.activation not in ACTIVATIONS:
-            raise InvalidInput(f"expected activation to be one of {', '.join(ACTIVATIONS)}; got {self.activation!r}")
 
     def init(self, key: Key, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> PPOState:
         actor, critic = jax.random.split(key)

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from geodesic.contexts import as_count
+from geodesic.checks import as_count, as_flag, as_integer, as_nonnegative, as_share, check
 from geodesic.errors import InvalidInput
 from geodesic.learners.base import Key, Transitions
-from geodesic.learners.networks import ACTIVATIONS, Params, forward
+from geodesic.learners.networks import Params, as_activation, as_net, forward
 from geodesic.learners.normalization import Running, first_moments, merged, normalized
 
 LOG_2PI = math.log(2 * math.pi)
@@ -78,10 +78,9 @@ class SAC:
     normalize_observations: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("rollout", "n_envs", "gradient_steps", "batch_size", "buffer_size"):
-            as_count(getattr(self, name), name)
-        if self.activation not in ACTIVATIONS:
-            raise InvalidInput(f"expected activation to be one of {', '.join(ACTIVATIONS)}; got {self.activation!r}")
+        check(self, rollout=as_count, n_envs=as_count, gradient_steps=as_count, batch_size=as_count)
+        check(self, buffer_size=as_count, learning_starts=as_integer, learning_rate=as_nonnegative, gamma=as_share)
+        check(self, tau=as_share, net=as_net, activation=as_activation, normalize_observations=as_flag)
         if self.buffer_size < self.rollout * self.n_envs:
             raise InvalidInput(
                 f"expected buffer_size to hold a rollout of {self.rollout * self.n_envs} steps, got {self.buffer_size}"

@@ -7,7 +7,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from geodesic.checks import as_a, as_points, as_rng, as_share
 from geodesic.contexts import ContextSpace, Episodes, FloatArray
+from geodesic.errors import InvalidInput, shown
 
 
 @runtime_checkable
@@ -70,3 +72,31 @@ class Fitted(Metric, Protocol):
 
     def returns(self, contexts: FloatArray) -> FloatArray:
         """Expected returns (n,) in contexts (n, d)."""
+
+
+def as_ways(x: FloatArray, y: FloatArray, t: float) -> tuple[FloatArray, FloatArray, float]:
+    """Both ends (n, d) of as many ways, and the share of them that is gone."""
+    starts = as_points(x, "x")
+    ends = as_points(y, "y", starts.shape[1])
+    if len(starts) != len(ends):
+        raise InvalidInput(f"expected as many points in y as in x, got {len(ends)} and {len(starts)}")
+    return starts, ends, as_share(t, "t")
+
+
+def as_metric(value: object, name: str = "metric") -> Metric:
+    return as_a(Metric, value, name)  # type: ignore[type-abstract]
+
+
+def as_metric_or_recipe(value: object, name: str = "metric") -> Metric | Recipe:
+    if isinstance(value, type) or not isinstance(value, (Metric, Recipe)):
+        raise InvalidInput(f"expected {name} to be a Metric or a Recipe, got {shown(value)}")
+    return value
+
+
+def latest(episodes: Episodes, space: ContextSpace, memory: int, rng: np.random.Generator) -> Episodes:
+    """The last of the episodes that a recipe is to be fitted to, if they and the generator are what they should be."""
+    as_rng(rng)
+    dim = as_a(Episodes, episodes, "episodes").contexts.shape[1]
+    if len(episodes) and dim != space.dim:
+        raise InvalidInput(f"expected episodes in contexts of dimension {space.dim}, got dimension {dim}")
+    return episodes[-memory:]

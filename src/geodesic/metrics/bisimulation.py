@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geodesic.contexts import FloatArray, as_points
+from geodesic.checks import FloatArray, as_a, as_array, as_nonnegative, as_points, as_share
 from geodesic.coupling import Couplings
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, shown
 from geodesic.metrics.fixed_point import IntArray, Table, square, state_distance, take, upper
 from geodesic.metrics.graph import Finite, Matrix
 
@@ -37,7 +37,7 @@ class TabularCMDP:
         table = as_points(rewards, "rewards")
         n, actions = table.shape
         steps = _kernel(transitions, (n, actions), n, "transitions")
-        starts = _kernel(initial, (len(np.asarray(initial)),), n, "initial")
+        starts = _kernel(initial, np.atleast_1d(as_array(initial, "initial")).shape[:1], n, "initial")
         support = np.arange(len(starts), dtype=np.float64)[:, None] if contexts is None else contexts
         for name, value in (("rewards", table), ("transitions", steps), ("initial", starts)):
             object.__setattr__(self, name, value)
@@ -82,9 +82,8 @@ def contextual_distance(
     gamma = 1 is allowed where the sum converges, as under a policy that ends every episode; on unit step costs it gives
     the difference of hitting times, which discounting compresses far from the goal.
     """
-    if not (isinstance(gamma, (int, float)) and 0 <= gamma <= 1):
-        raise InvalidInput(f"expected gamma in [0, 1], got {gamma!r}")
-    rewards, chain = cmdp.under(policy)
+    gamma = as_share(gamma, "gamma")
+    rewards, chain = as_a(TabularCMDP, cmdp, "cmdp").under(policy)
     if _sparse_goal(rewards, chain):
         warnings.warn(
             "the reward is zero off the goal: every path between contexts then runs through the goal; try a step cost",
@@ -110,7 +109,10 @@ def _spread(index: IntArray, n: int) -> FloatArray:
 
 def _kernel(values: ArrayLike, shape: tuple[int, ...], n: int, name: str) -> Table:
     """A table of indices below n, of this shape, or of probabilities with one more axis of size n."""
+    as_array(values, name)
     table = np.array(values)
+    if not table.size:
+        raise InvalidInput(f"expected {name} for at least one state, got shape {table.shape}")
     if table.shape == shape and np.issubdtype(table.dtype, np.integer):
         if table.min() < 0 or table.max() >= n:
             raise InvalidInput(f"expected {name} between 0 and {n - 1}, got {table.min()} to {table.max()}")
@@ -119,7 +121,7 @@ def _kernel(values: ArrayLike, shape: tuple[int, ...], n: int, name: str) -> Tab
         raise InvalidInput(
             f"expected {name} as whole numbers {shape} or probabilities {(*shape, n)}, got {table.shape}"
         )
-    table = table.astype(np.float64)
+    table = as_array(table, name)
     if not np.isfinite(table).all() or (table < 0).any() or not np.allclose(table.sum(axis=-1), 1, rtol=0, atol=1e-8):
         raise InvalidInput(f"expected {name} to be probabilities that sum to 1 over the last axis")
     return np.asarray(table / table.sum(axis=-1, keepdims=True))
@@ -140,10 +142,9 @@ def _sparse_goal(rewards: FloatArray, chain: Table) -> bool:
 def _strictness(strict: float, graph: Finite | ArrayLike | None, contexts: FloatArray) -> FloatArray:
     """strict * graph distances (C, C), which must be positive between different contexts."""
     n = len(contexts)
-    if not (isinstance(strict, (int, float)) and 0 <= strict < np.inf):
-        raise InvalidInput(f"expected strict >= 0, got {strict!r}")
+    strict = as_nonnegative(strict, "strict")
     if (strict > 0) != (graph is not None):
-        raise InvalidInput(f"expected strict > 0 and a graph together, got strict {strict} and graph {graph!r:.40}")
+        raise InvalidInput(f"expected strict > 0 and a graph together, got strict {strict} and graph {shown(graph)}")
     if graph is None:
         return np.zeros((n, n))
     distances = graph.pairwise(contexts, contexts) if isinstance(graph, Finite) else Matrix(graph, contexts).distances

@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geodesic.contexts import ContextSpace, Episodes, FloatArray, as_count, as_points
+from geodesic.checks import FloatArray, as_count, as_flag, as_number, as_points, as_positive, as_rng, as_size, check
+from geodesic.contexts import ContextSpace, Episodes, as_bounded
 from geodesic.errors import InvalidInput
 from geodesic.metrics.autoencoder import GROUP, Autoencoder, Params, train
+from geodesic.metrics.base import as_ways, latest
 from geodesic.metrics.returns import MEMORY, ReturnDifference, ReturnModel, Returns
 
 
@@ -33,15 +35,12 @@ class Embedding:
     memory: int = MEMORY
 
     def __post_init__(self) -> None:
-        for name in ("contexts", "epochs", "latent", "memory"):
-            as_count(getattr(self, name), name)
-        if not 0 < self.beta < np.inf:
-            raise InvalidInput(f"expected beta > 0, got {self.beta!r}")
-        self.space.sides  # noqa: B018  refuses an unbounded space
+        check(self, space=as_bounded, worst_return=as_number, contexts=as_size, epochs=as_count, latent=as_count)
+        check(self, beta=as_positive, squared=as_flag, memory=as_count)
 
     def fit(self, episodes: Episodes, rng: np.random.Generator, anchors: ArrayLike | None = None) -> Latent:
-        latest = episodes[-self.memory :]
-        returns = ReturnModel(latest.contexts, latest.returns, self.space, self.worst_return)
+        seen = latest(episodes, self.space, self.memory, rng)
+        returns = ReturnModel(seen.contexts, seen.returns, self.space, self.worst_return)
         contexts = self.space.uniform(self.contexts, rng).points
         distances = ReturnDifference(returns).pairwise(contexts, contexts)
         options = (self.epochs, self.latent, self.beta, self.squared)
@@ -99,22 +98,22 @@ class Latent:
         paper's batches of 512, at a thirtieth of the network evaluations. The learning rate falls from 1e-3 to 0, so
         that the small batches settle.
         """
-        points = as_points(contexts, "contexts", space.dim)
+        points = as_points(contexts, "contexts", as_bounded(space, "space").dim)
         n = len(points)
         target = as_points(distances, "distances", n)
-        if target.shape != (n, n):
-            raise InvalidInput(f"expected distances of shape ({n}, {n}), got shape {target.shape}")
+        if target.shape != (n, n) or (target < 0).any():
+            raise InvalidInput(f"expected distances >= 0 of shape ({n}, {n}), got shape {target.shape}")
         unit = float(target.max()) or 1.0
         batches = max(1, round(n * (n - 1) / (GROUP * (GROUP - 1))))
         with jax.default_device(jax.local_devices(backend="cpu")[0]):  # many tiny steps in a row: no work for a GPU
             params, stress = train(
                 jnp.asarray(_to_unit(points, space), jnp.float32),
                 jnp.asarray(target / unit, jnp.float32),
-                jax.random.key(int(rng.integers(2**31))),
-                beta,
+                jax.random.key(int(as_rng(rng).integers(2**31))),
+                as_positive(beta, "beta"),
                 as_count(epochs, "epochs") * batches,
                 as_count(latent, "latent"),
-                squared,
+                as_flag(squared, "squared"),
             )
         return cls(jax.device_get(params), space, latent, np.sqrt(unit) if squared else unit, returns, float(stress))
 
@@ -142,6 +141,7 @@ class Latent:
         return np.asarray(self.pairwise(x, y) ** 2)
 
     def interpolate(self, x: FloatArray, y: FloatArray, t: float) -> tuple[FloatArray, FloatArray]:
+        x, y, t = as_ways(x, y, t)
         decoded = self.decode((1 - t) * self.encode(x) + t * self.encode(y))
         return decoded[:, None, :], np.ones((len(x), 1))
 

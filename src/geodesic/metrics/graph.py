@@ -11,8 +11,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import cKDTree
 
-from geodesic.contexts import FloatArray, as_count, as_points, as_vector
+from geodesic.checks import FloatArray, as_array, as_count, as_points, as_vector
 from geodesic.errors import InvalidInput
+from geodesic.metrics.base import as_ways
 
 IntArray = NDArray[np.intp]
 
@@ -52,9 +53,8 @@ class Finite(ABC):
         return self._paths[0]
 
     def index(self, x: FloatArray) -> IntArray:
-        if x.shape[1] != self.support.shape[1]:
-            raise InvalidInput(f"expected contexts of dimension {self.support.shape[1]}, got dimension {x.shape[1]}")
-        return np.asarray(self._tree.query(x)[1], dtype=np.intp)
+        points = as_points(x, "contexts", self.support.shape[1])
+        return np.asarray(self._tree.query(points)[1], dtype=np.intp)
 
     def pairwise(self, x: FloatArray, y: FloatArray) -> FloatArray:
         return self.distances[np.ix_(self.index(x), self.index(y))]
@@ -64,6 +64,7 @@ class Finite(ABC):
         return self.pairwise(x, y)
 
     def interpolate(self, x: FloatArray, y: FloatArray, t: float) -> tuple[FloatArray, FloatArray]:
+        x, y, t = as_ways(x, y, t)
         distances, before = self._paths
         start, after = self.index(x), self.index(y)
         position = t * distances[start, after]
@@ -88,6 +89,7 @@ class Graph(Finite):
     def __init__(self, points: ArrayLike, edges: ArrayLike, lengths: ArrayLike | None = None) -> None:
         super().__init__(points)
         n = len(self.support)
+        as_array(edges, "edges")
         pairs = np.array(edges)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
             raise InvalidInput(f"expected edges as whole numbers of shape (m, 2), got {pairs.dtype} {pairs.shape}")

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from geodesic.contexts import ContextSpace, Episodes, FloatArray, as_count, as_points, as_vector
+from geodesic.checks import FloatArray, as_array, as_count, as_nonnegative, as_number, as_points, as_vector, check
+from geodesic.contexts import ContextSpace, Episodes, as_bounded
 from geodesic.errors import InvalidInput
+from geodesic.metrics.base import latest
 from geodesic.metrics.graph import Graph
 
 Returns = Callable[[FloatArray], FloatArray]  # contexts (n, d) -> expected returns (n,)
@@ -36,11 +38,10 @@ class ReturnModel:
     """
 
     def __init__(self, contexts: ArrayLike, returns: ArrayLike, space: ContextSpace, worst_return: float) -> None:
-        self.space, self.worst = space, float(worst_return)
-        points = np.asarray(contexts, dtype=np.float64).reshape(-1, space.dim)
-        gains = np.asarray(returns, dtype=np.float64) - self.worst
-        if len(points):
-            points, gains = as_points(points, "contexts"), as_vector(gains, "returns", len(points))
+        self.space, self.worst = as_bounded(space, "space"), as_number(worst_return, "worst_return")
+        given = as_array(contexts, "contexts")
+        points = as_points(given, "contexts", space.dim) if given.size else np.zeros((0, space.dim))
+        gains = as_vector(returns, "returns", len(points)) - self.worst
         self.unit = float(np.abs(gains).max(initial=0.0))
         self._process = _regress(space.to_unit(points), gains / self.unit) if self.unit > 0 else None
 
@@ -103,17 +104,14 @@ class ReturnLift:
     memory: int = MEMORY
 
     def __post_init__(self) -> None:
+        check(self, space=as_bounded, worst_return=as_number, threshold=as_number, lift=as_nonnegative)
+        check(self, neighbours=as_count, memory=as_count)
         if not self.threshold > self.worst_return:
             raise InvalidInput(f"expected a threshold above the worst return {self.worst_return}, got {self.threshold}")
-        if not 0 <= self.lift < np.inf:
-            raise InvalidInput(f"expected lift >= 0, got {self.lift!r}")
-        self.space.sides  # noqa: B018  refuses an unbounded space
-        as_count(self.neighbours, "neighbours")
-        as_count(self.memory, "memory")
 
     def fit(self, episodes: Episodes, rng: np.random.Generator, anchors: ArrayLike | None = None) -> LiftedGraph:
-        latest = episodes[-self.memory :]
-        returns = ReturnModel(latest.contexts, latest.returns, self.space, self.worst_return)
+        seen = latest(episodes, self.space, self.memory, rng)
+        returns = ReturnModel(seen.contexts, seen.returns, self.space, self.worst_return)
         ends = np.zeros((0, self.space.dim)) if anchors is None else as_points(anchors, "anchors", self.space.dim)
         beta = self.lift / (self.threshold - self.worst_return)
         return LiftedGraph(returns, self.space, ends, beta, self.neighbours)

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from geodesic.contexts import as_count
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, shown
 
 PACKAGES = ("geodesic-rl", "numpy", "scipy", "jax", "jaxlib", "optax", "pot", "scikit-learn", "gymnasium")
 KINDS: dict[Any, tuple[type, ...]] = {
@@ -74,7 +74,7 @@ class RunConfig:
             raise InvalidInput(f"expected a run's config.json, got one without {', '.join(missing)}")
         for item in fields(cls):
             if not isinstance(values[item.name], KINDS[item.type]):
-                raise InvalidInput(f"expected {item.name} of a run to be {item.type}, got {values[item.name]!r:.60}")
+                raise InvalidInput(f"expected {item.name} of a run to be {item.type}, got {shown(values[item.name])}")
         for name in COUNTS:
             as_count(values[name], name)
         return cls(**{item.name: values[item.name] for item in fields(cls)})
@@ -83,7 +83,7 @@ class RunConfig:
 def _plain(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
-    raise InvalidInput(f"expected options that can be written to a run's config.json, got {value!r:.60}")
+    raise InvalidInput(f"expected options that can be written to a run's config.json, got {shown(value)}")
 
 
 @cache

@@ -14,7 +14,7 @@ from types import NoneType
 
 import numpy as np
 
-from geodesic.contexts import FloatArray, IntArray
+from geodesic.checks import FloatArray, IntArray, as_path
 from geodesic.curricula import REGISTRY
 from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.records.archive import first_line
@@ -115,7 +115,7 @@ class RunResult:
 
 def load_run(folder: str | Path) -> RunResult:
     """A run folder, of a run that has ended or is still going."""
-    path = Path(folder)
+    path = as_path(folder)
     return RunResult(
         folder=path,
         config=_config(path / "config.json"),
@@ -129,7 +129,7 @@ def load_run(folder: str | Path) -> RunResult:
 
 def load_comparison(folder: str | Path) -> list[RunResult]:
     """Every run of a comparison that has begun: methods as the registry lists them, then labels, then seeds."""
-    seeds = [path for path in Path(folder).glob("runs/*/seed-*") if path.is_dir() and any(path.iterdir())]
+    seeds = [path for path in as_path(folder).glob("runs/*/seed-*") if path.is_dir() and any(path.iterdir())]
     if not seeds:
         raise InvalidInput(f"expected {folder} to hold runs at runs/<label>/seed-<k>, got none")
     rank = {method: index for index, method in enumerate(REGISTRY)}

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from geodesic import tasks
 from geodesic.analysis.paths import path_stages, stage_path
+from geodesic.checks import as_path
 from geodesic.contexts import Particles
 from geodesic.errors import GeodesicError, InvalidInput
 from geodesic.records.files import clear_leftovers
@@ -28,7 +29,7 @@ FIGURES = "figures"
 
 def write_run_figures(folder: str | Path, task: Task | None = None) -> list[Path]:
     """The figures of a run folder, in its folder figures/; without a task, the one that the run names."""
-    run, out = load_run(folder), _out(folder)
+    run, out = load_run(as_path(folder)), _out(folder)
     written = [save(curves.single_run(run), out / "run.png")]
     if run.curriculum:
         scene = _scene([run], task)
@@ -49,7 +50,7 @@ def drawn(folder: str | Path) -> bool:
 
 def write_comparison_figures(folder: str | Path, task: Task | None = None) -> list[Path]:
     """The figures of a comparison folder, in its folder figures/; without a task, the one that its runs name."""
-    runs, out = load_comparison(folder), _out(folder)
+    runs, out = load_comparison(as_path(folder)), _out(folder)
     written = [
         save(curves.mean_curves(runs), out / "returns.png"),
         save(curves.iqm_curves(runs), out / "returns-iqm.png"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from geodesic.analysis.intervals import IQM_SEEDS, MEDIAN_SEEDS, Estimate
 from geodesic.analysis.measures import WINDOW
 from geodesic.analysis.statistics import Row
+from geodesic.checks import as_all
 from geodesic.records.reader import RunResult, by_label
 
 _HEADER = (
@@ -34,6 +35,7 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
     P(x faster) and P(x better): the probability that a seed of x beats a seed of this line's method, in time to
     solved and in final score.
     """
+    rows = as_all(Row, rows, "rows")
     table, told = _lay_out(table_cells(rows), markdown), notes(rows)
     if markdown:
         return "\n\n".join([table, *(note.replace(_MARK, "\\*") for note in told)])
@@ -75,7 +77,7 @@ def infeasible_table(runs: Sequence[RunResult], markdown: bool = False) -> str:
 
     Stages that explore the whole space are left out: they are the same for every method.
     """
-    shares = {label: _by_alpha(group) for label, group in by_label(runs).items()}
+    shares = {label: _by_alpha(group) for label, group in by_label(as_all(RunResult, runs, "runs")).items()}
     shares = {label: line for label, line in shares.items() if len(line) > 1}
     if not any(share > 0 for line in shares.values() for share in line.values()):
         return ""

@@ -9,7 +9,8 @@ import numpy as np
 
 from geodesic.analysis.curves import mean_curve
 from geodesic.analysis.measures import WINDOW
-from geodesic.contexts import FloatArray
+from geodesic.checks import FloatArray, as_all, as_count, as_path
+from geodesic.errors import InvalidInput
 from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult, by_label
 
@@ -25,6 +26,7 @@ def measured(run: RunResult) -> str:
 
 def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
     """The target's score over the steps, a line per method on one scale."""
+    runs, width = as_all(RunResult, runs, "runs"), as_count(width, "width", 10**4)
     begun = by_label(run for run in runs if len(run.evaluations.steps))
     curves = {label: mean_curve(group).middle for label, group in begun.items()}
     curves = {label: curve for label, curve in curves.items() if len(curve) and np.isfinite(curve).all()}
@@ -51,10 +53,20 @@ def _bars(curve: FloatArray, low: float, high: float, width: int) -> str:
 def record(path: Path, name: str, text: str) -> None:
     """Put `text` between the markers of this name in a Markdown file, which gets them at its end if it has none."""
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    whole = path.read_text() if path.exists() else ""
+    whole = read_record(path)
     if begin not in whole:
         whole = f"{whole.rstrip()}\n\n{begin}\n{end}\n".lstrip()
     before, _, rest = whole.partition(begin)
     after = rest.partition(end)[2]
     result = f"{before}{begin}\n\n{text}\n\n{end}{after}".encode()
     write_atomically(path, lambda file: file.write(result))
+
+
+def read_record(path: Path) -> str:
+    """What a Markdown file holds so far; nothing, where there is none yet."""
+    try:
+        return as_path(path, "a file").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"expected a Markdown file at {path}, got {error}") from error

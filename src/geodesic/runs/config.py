@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from geodesic import learners
-from geodesic.contexts import as_count, as_number
-from geodesic.errors import GeodesicError, InvalidInput, UnknownName
+from geodesic.checks import as_count, as_name, as_number, as_path, as_seed
+from geodesic.errors import GeodesicError, InvalidInput
 from geodesic.records import RunConfig, config_in
 from geodesic.tasks import Task, load
 from geodesic.tasks.methods import parse, resolve
-from geodesic.training.teacher import as_seed
 
 BACKENDS = {"jax": "PPO and SAC compiled with environments in JAX, beside others; any number of runs at once"}
 METRICS = {
@@ -43,8 +42,7 @@ def configure(
     """
     task = load(task)
     name, options, chosen = resolve(task, method, metric)
-    if backend not in BACKENDS:
-        raise UnknownName("backend", backend, BACKENDS)
+    as_name(backend, "backend", BACKENDS)
     algorithm, settings = learner_of(task, learner)
     made = learners.make(algorithm, settings)
     budget = as_count(task.steps if steps is None else steps, "steps")
@@ -117,11 +115,12 @@ def default_folder(config: RunConfig, task: Task) -> Path:
 
 def read_file(path: Path) -> RunConfig:
     """A run's config.json, to repeat it; or the same keys in TOML."""
+    path = as_path(path, "a file")
     if path.suffix != ".toml":
         return config_in(path)
     try:
         values: dict[str, Any] = tomllib.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"expected a run's configuration in {path}, got {error}") from error
     task = load(values.pop("task", ""))
     try:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geodesic.contexts import FloatArray, Particles
+from geodesic.checks import FloatArray, as_all, as_share
+from geodesic.contexts import Particles
 from geodesic.curricula import Gradient, Linear
 from geodesic.errors import InvalidInput
 from geodesic.metrics.base import Recipe
@@ -57,9 +58,7 @@ class CurriculumPlan:
 
 def plan(task: Task, alphas: Sequence[float], metric: str | None = None) -> CurriculumPlan:
     """What gradient and linear would train on at each alpha."""
-    for alpha in alphas:
-        if not 0 <= alpha <= 1:
-            raise InvalidInput(f"expected alphas in [0, 1], got {alpha:g}")
+    alphas = [as_share(alpha, "alphas") for alpha in as_all(object, alphas, "alphas")]
     name = resolve(task, "gradient", metric)[2]
     chosen = task.make_metric(name)
     if isinstance(chosen, Recipe):

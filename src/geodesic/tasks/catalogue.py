@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from geodesic import envs
+from geodesic.checks import as_name
 from geodesic.envs.gymnasium import put_context
-from geodesic.errors import GeodesicError, InvalidInput, UnknownName
+from geodesic.errors import GeodesicError, InvalidInput, shown
 from geodesic.tasks.drawing import Drawing
 from geodesic.tasks.methods import parse
 from geodesic.tasks.task import Task
@@ -36,7 +37,7 @@ def load(reference: str | Task, **options: object) -> Task:
     if isinstance(reference, Task):
         return reference
     if not isinstance(reference, str) or not reference:
-        raise InvalidInput(f"expected a task, its name, module:object or file.py:object, got {reference!r:.60}")
+        raise InvalidInput(f"expected a task, its name, module:object or file.py:object, got {shown(reference)}")
     place, _, attribute = reference.rpartition(":")
     if place and "=" not in attribute:
         return _from_object(place, attribute)
@@ -89,10 +90,10 @@ def _made(found: object, reference: str, name: str) -> Task:
             found = found()
         except GeodesicError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InvalidInput(f"cannot make task {reference}: {type(error).__name__}: {error}") from error
     if not isinstance(found, Task):
-        raise InvalidInput(f"expected {reference} to be a Task or a function that makes one, got {found!r:.60}")
+        raise InvalidInput(f"expected {reference} to be a Task or a function that makes one, got {shown(found)}")
     return found.named(name, reference)
 
 
@@ -102,7 +103,7 @@ def _module(name: str) -> tuple[ModuleType, str]:
         sys.path.insert(0, str(Path.cwd()))
     try:
         return importlib.import_module(name), name
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InvalidInput(f"cannot import {name}: {type(error).__name__}: {error}") from error
 
 
@@ -120,7 +121,7 @@ def _module_of_file(path: str) -> tuple[ModuleType, str]:
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             del sys.modules[name]
             raise InvalidInput(f"cannot import {path}: {type(error).__name__}: {error}") from error
     return sys.modules[name], str(file)
@@ -128,10 +129,11 @@ def _module_of_file(path: str) -> tuple[ModuleType, str]:
 
 def _built_in(name: str, options: dict[str, object]) -> Task:
     """A built-in task with the paper's values, its environment made with these options."""
-    try:
-        return _cached(name, tuple(sorted((key, _whole(value)) for key, value in options.items())))
-    except TypeError as error:
-        raise InvalidInput(f"expected options of the environment {name}: {error}") from error
+    given = tuple(sorted((key, _whole(value)) for key, value in options.items()))
+    for key, value in given:
+        if not isinstance(value, (str, int, float)):
+            raise InvalidInput(f"expected option {key} of {name} to be a number or a text, got {shown(value)}")
+    return _cached(name, given)
 
 
 def _whole(value: object) -> object:
@@ -176,8 +178,7 @@ def _on_host(name: str, env: Any, options: dict[str, object]) -> dict[str, Any]:
 
 def table(name: str) -> dict[str, Any]:
     """The paper's values for a built-in task."""
-    if name not in BUILT_IN:
-        raise UnknownName("task", name, BUILT_IN)
+    as_name(name, "task", BUILT_IN)
     return tomllib.loads(resources.files("geodesic.tasks").joinpath(f"{name}.toml").read_text())
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from geodesic.contexts import FloatArray
 from geodesic.envs.gymnasium import Env
-from geodesic.errors import GeodesicError, InvalidInput
+from geodesic.errors import GeodesicError, InvalidInput, shown
 from geodesic.metrics.base import Metric, Recipe
 from geodesic.tasks.methods import build, resolve
 from geodesic.tasks.task import Task
@@ -26,6 +26,8 @@ def check_task(task: Task) -> None:
     """
     if not isinstance(task, Task):
         raise InvalidInput(f"expected a Task, got {type(task).__name__}")
+    _ours(task.reachable, "best_return(contexts)")
+    _ours(lambda: task.infeasible(task.target_particles), "is_feasible(contexts)")
     for name in task.metric_names:
         _metric(task, name)
     for method in task.compare:
@@ -47,7 +49,7 @@ def _metric(task: Task, name: str) -> None:
     if isinstance(metric, Recipe):
         return
     if not isinstance(metric, Metric):
-        raise InvalidInput(f"expected metric {name!r} to be a Metric or a Recipe, got {metric!r:.60}")
+        raise InvalidInput(f"expected metric {name!r} to be a Metric or a Recipe, got {shown(metric)}")
     points = np.concatenate([task.source_particles.points[:5], task.target_particles.points[:5]])
     distances = np.asarray(_ours(lambda: metric.pairwise(points, points), f"metric {name!r} on source and target"))
     if distances.shape != (len(points), len(points)) or not np.isfinite(distances).all():
@@ -121,12 +123,12 @@ def _play(env: Env, context: FloatArray, limit: int) -> list[tuple[bytes, float]
     seen: list[tuple[bytes, float]] = []
     for _ in range(limit):
         if not env.observation_space.contains(obs):
-            raise InvalidInput(f"expected observations in {env.observation_space}, got {obs!r:.80}")
-        shown = np.asarray(gym.spaces.flatten(env.observation_space, obs)).tobytes()
+            raise InvalidInput(f"expected observations in {env.observation_space}, got {shown(obs)}")
+        flat = np.asarray(gym.spaces.flatten(env.observation_space, obs)).tobytes()
         obs, reward, terminated, truncated, _ = _ours(lambda: env.step(env.action_space.sample()), "step")
         if not np.isfinite(float(reward)):
             raise InvalidInput(f"expected finite rewards, got {reward}")
-        seen.append((shown, float(reward)))
+        seen.append((flat, float(reward)))
         if terminated or truncated:
             return seen
     return seen

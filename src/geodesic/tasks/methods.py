@@ -6,8 +6,9 @@ import tomllib
 from typing import Any
 
 from geodesic import curricula
+from geodesic.checks import as_a, as_number
 from geodesic.curricula import Curriculum, Problem
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, shown
 from geodesic.tasks.task import Task
 
 Options = dict[str, Any]
@@ -16,7 +17,7 @@ Options = dict[str, Any]
 def parse(text: str, what: str = "a method") -> tuple[str, Options]:
     """'gradient:step=0.05:window=10' -> ('gradient', {'step': 0.05, 'window': 10})."""
     if not isinstance(text, str):
-        raise InvalidInput(f"expected {what} as name:option=value, got {text!r:.60}")
+        raise InvalidInput(f"expected {what} as name:option=value, got {shown(text)}")
     name, *parts = text.split(":")
     options = {}
     for part in parts:
@@ -31,7 +32,7 @@ def _value(text: str) -> Any:
     """A number, a truth value or a list as TOML writes them; anything else is a word."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         try:
             return float(text)
         except ValueError:
@@ -43,6 +44,7 @@ def resolve(task: Task, method: str, metric: str | None = None) -> tuple[str, Op
 
     `metric` is also an option of the method: gradient:metric=embedding:step=0.1.
     """
+    as_a(Task, task, "task")
     name, options = parse(method)
     known = curricula.options_of(name)
     asked = options.pop("metric", None)
@@ -63,6 +65,8 @@ def resolve(task: Task, method: str, metric: str | None = None) -> tuple[str, Op
 def problem(task: Task, metric: str | None, threshold: float) -> Problem:
     """Source and target (the same for every seed), their space, the metric and the threshold."""
     best = task.reachable()
+    if threshold == threshold:  # NaN is refused with what the target can reach
+        as_number(threshold, "threshold")
     if not threshold < best:
         raise InvalidInput(f"expected a threshold that the target can reach (below {best:g}), got {threshold:g}")
     return Problem(

@@ -12,10 +12,25 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.contexts import ContextSpace, FloatArray, Particles, Side, as_count, as_number
+from geodesic.checks import (
+    FloatArray,
+    as_a,
+    as_array,
+    as_count,
+    as_flag,
+    as_function,
+    as_name,
+    as_number,
+    as_text,
+    as_vector,
+    as_words,
+    check,
+    optional,
+)
+from geodesic.contexts import ContextSpace, Particles, Side
 from geodesic.envs.gymnasium import Apply, ContextualEnv, ContextWrapper, Env
-from geodesic.errors import GeodesicError, InvalidInput, UnknownName
-from geodesic.metrics.base import Metric, Recipe
+from geodesic.errors import GeodesicError, InvalidInput, UnknownName, shown
+from geodesic.metrics.base import Metric, Recipe, as_metric_or_recipe
 from geodesic.metrics.euclidean import Euclidean
 from geodesic.tasks.drawing import Drawing
 
@@ -29,6 +44,7 @@ Moments = tuple[FloatArray, FloatArray]
 
 PARTICLES = 200  # that stand for a distribution given as ranges
 LEARNED = ("embedding", "return-lift")
+POLICIES = ("deterministic", "stochastic")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,7 +69,8 @@ class Task:
     learner, steps, segment, eval_every, eval_episodes, eval_policy: defaults of a run: a PPO or SAC (default: PPO with
         16 environments and normalised observations), environment steps, learner iterations between two looks at the
         curriculum (default: about 1000 steps), segments between two evaluations (default: 50 evaluations a run, 20
-        where the environment is on the host), episodes of an evaluation, and whether its policy is "deterministic" or "stochastic"
+        where the environment is on the host), episodes of an evaluation, and whether its policy is "deterministic" or
+        "stochastic"
     methods: name -> default options; compare: the methods that `geodesic compare` takes without being told
     source_moments, target_moments: (mean, covariance) for methods that know Gaussians only; else the particles' own
     drawing: what figures draw with the contexts
@@ -95,7 +112,7 @@ class Task:
         if not (self.in_jax or callable(self.env) or isinstance(self.env, str)):
             raise InvalidInput(
                 f"expected env to be a ContextualMDP, a function that makes a Gymnasium environment or the id of one, "
-                f"got {self.env!r:.60}"
+                f"got {shown(self.env)}"
             )
         if not self.in_jax and not callable(self.apply):
             raise InvalidInput(
@@ -103,19 +120,15 @@ class Task:
             )
         if isinstance(self.threshold, float) and math.isnan(self.threshold):
             raise InvalidInput("expected threshold=, the mean return above which a stage counts as mastered")
-        as_number(self.threshold, "threshold")
-        as_number(self.threshold if self.solved is None else self.solved, "solved")
-        if self.measure not in get_args(Measure):
-            raise UnknownName("measure", self.measure, get_args(Measure))
+        check(self, threshold=as_number, solved=optional(as_number), worst_return=optional(as_number))
+        check(self, steps=as_count, segment=optional(as_count), eval_every=optional(as_count), eval_episodes=as_count)
+        check(self, best_return=optional(as_function), is_feasible=optional(as_function), observe=as_flag)
+        check(self, metric=optional(as_text), offers=as_words, compare=as_words, name=as_text, drawing=Drawing)
+        check(self, methods=_as_options, metrics=_as_metrics, reference=optional(as_text))
+        as_name(self.measure, "measure", get_args(Measure))
+        as_name(self.eval_policy, "eval_policy", POLICIES)
         if not 0 < as_number(self.discount, "discount") <= 1:
             raise InvalidInput(f"expected discount in (0, 1], got {self.discount!r}")
-        for option in ("steps", "eval_episodes"):
-            as_count(getattr(self, option), option)
-        for option in ("segment", "eval_every"):
-            if getattr(self, option) is not None:
-                as_count(getattr(self, option), option)
-        if self.eval_policy not in ("deterministic", "stochastic"):
-            raise UnknownName("eval_policy", self.eval_policy, ("deterministic", "stochastic"))
         self.drawing.check(self.space)
         if self.metric is not None:
             self.check_metric(self.metric)
@@ -168,12 +181,18 @@ class Task:
         bound = self.best_return or self._of_env("best_return")
         if bound is None or self.measure != "return":
             return np.inf
-        return float(self.target_particles.weights @ bound(self.target_particles.points))
+        target = self.target_particles
+        return float(target.weights @ as_vector(bound(target.points), "best_return(contexts)", len(target)))
 
     def infeasible(self, distribution: Particles) -> float:
         """The share of a distribution that cannot be solved; 0 where nobody says."""
         feasible = self.is_feasible or self._of_env("is_feasible")
-        return 0.0 if feasible is None else float(distribution.weights @ ~feasible(distribution.points))
+        if feasible is None:
+            return 0.0
+        can = as_array(feasible(as_a(Particles, distribution, "distribution").points), "is_feasible(contexts)")
+        if can.shape != (len(distribution),):
+            raise InvalidInput(f"expected is_feasible(contexts) of shape ({len(distribution)},), got {can.shape}")
+        return float(distribution.weights @ (can == 0))
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -185,9 +204,9 @@ class Task:
 
     def check_metric(self, name: str) -> str:
         """The name, if it is of a metric on offer."""
-        if name in self.metric_names:
+        if isinstance(name, str) and name in self.metric_names:
             return name
-        if name in LEARNED and not self.offers and self.space.support is None:
+        if isinstance(name, str) and name in LEARNED and not self.offers and self.space.support is None:
             what = "bounded contexts" if not self.space.bounded else "worst_return="
             raise InvalidInput(f"expected {what} in task {self.name} for the learned metric {name}")
         raise UnknownName(f"metric of {self.name}", name, self.metric_names)
@@ -199,13 +218,13 @@ class Task:
                 f"expected metrics= on the discrete contexts of {self.name}, such as "
                 "{'steps': geodesic.metrics.Graph(...)}: no distance is known between them"
             )
-        name = self.check_metric(name or self.metric_names[0])
+        name = self.check_metric(self.metric_names[0] if name is None else name)
         stated = self.metrics.get(name)
         if isinstance(stated, (Metric, Recipe)):
             return stated
-        level = float(self.threshold if threshold is None else threshold)
+        level = self.threshold if threshold is None else as_number(threshold, "threshold")
         if stated is not None:
-            return stated(self, level)
+            return as_metric_or_recipe(stated(self, level), f"metric {name!r}")
         of_env = self._of_env("metric")
         found: Metric | None = of_env(name) if of_env is not None else None
         return found if found is not None else standard_metric(self, name, level)
@@ -214,8 +233,13 @@ class Task:
         """The environment as Gymnasium's, drawing its contexts from the target until it is told otherwise."""
         if self.in_jax:
             return ContextualEnv(self.env, self.space, self.target_particles, render_mode)
+        if render_mode is not None:
+            as_text(render_mode, "render_mode")
         options: dict[str, Any] = {"render_mode": render_mode} if render_mode else {}
-        inner = gym.make(self.env, **options) if isinstance(self.env, str) else self.env(**options)
+        try:
+            inner = gym.make(self.env, **options) if isinstance(self.env, str) else self.env(**options)
+        except (gym.error.Error, TypeError) as error:
+            raise InvalidInput(f"expected env= to make a Gymnasium environment, got {error}") from error
         if not isinstance(inner, gym.Env):
             raise InvalidInput(f"expected env() to make a Gymnasium environment, got {type(inner).__name__}")
         wrapped = ContextWrapper(inner, self.space, self.apply, self.observe)  # type: ignore[arg-type]
@@ -231,7 +255,7 @@ class Task:
         return getattr(self.env, fact, None) if self.in_jax else None
 
     def _particles(self, side: str, seed: int) -> Particles:
-        given = getattr(self, side) or self._of_env(side)
+        given = self._of_env(side) if getattr(self, side) is None else getattr(self, side)
         if given is None:
             raise InvalidInput(
                 f'expected {side}=, such as {{"{self.space.names[0]}": (low, high)}} or Particles(points)'
@@ -249,7 +273,7 @@ class Task:
             ) from error
         if not isinstance(made, Particles):
             raise InvalidInput(
-                f"expected {side} to be Particles, ranges or a function of a generator, got {made!r:.60}"
+                f"expected {side} to be Particles, ranges or a function of a generator, got {shown(made)}"
             )
         self.space.check(made.points, side)
         return made
@@ -259,7 +283,8 @@ def uniform_within(ranges: Range, space: ContextSpace, what: str) -> Callable[[n
     """The uniform distribution within the ranges given for each context value."""
     if set(ranges) != set(space.names):
         raise InvalidInput(
-            f"expected {what} to give a value or a range for each of {', '.join(space.names)}, got {', '.join(ranges)}"
+            f"expected {what} to give a value or a range for each of {', '.join(space.names)}, "
+            f"got {', '.join(map(str, ranges))}"
         )
     sides = [ranges[name] for name in space.names]
     if space.support is not None:
@@ -268,7 +293,7 @@ def uniform_within(ranges: Range, space: ContextSpace, what: str) -> Callable[[n
         pairs = [side if isinstance(side, (tuple, list)) else (side, side) for side in sides]
         low, high = np.array([(as_number(a, what), as_number(b, what)) for a, b in pairs]).T
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"expected {what} as {{name: value or (low, high)}}, got {dict(ranges)!r:.80}") from error
+        raise InvalidInput(f"expected {what} as {{name: value or (low, high)}}, got {shown(dict(ranges))}") from error
     n = 1 if (low == high).all() else PARTICLES
     return lambda rng: Particles.uniform(low, high, n, rng)
 
@@ -287,3 +312,20 @@ def standard_metric(task: Task, name: str, threshold: float) -> Metric | Recipe:
     from geodesic.metrics.embedding import Embedding
 
     return Embedding(task.space, worst)
+
+
+def _as_options(value: object, name: str) -> Mapping[str, Mapping[str, Any]]:
+    """Options for each of several methods."""
+    if not isinstance(value, Mapping) or not all(isinstance(each, Mapping) for each in value.values()):
+        raise InvalidInput(f"expected {name} as {{method: {{option: value}}}}, got {shown(value)}")
+    return value
+
+
+def _as_metrics(value: object, name: str) -> Mapping[str, Any]:
+    """Metrics, recipes, or functions that make one, by name."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidInput(f"expected {name} as {{name: metric}}, got {shown(value)}")
+    for key, each in value.items():
+        if isinstance(each, type) or not callable(each):
+            as_metric_or_recipe(each, f"metric {key!r}")
+    return value

@@ -78,8 +78,8 @@ class HostTrainer:
         self._groups = [Group(self, seeds[own], distributions[own], stages[own], arrays[own]) for own in self._parts]
         if not all(group.unbroken for group in self._groups):
             warnings.warn(
-                f"the state of {self._sample.unwrapped} cannot be saved: its episodes under way are begun anew, so this "
-                "run will differ from an unbroken one (give it save_state() and restore_state(arrays) to change that)",
+                f"the state of {self._sample.unwrapped} cannot be saved: its episodes under way are begun anew, so "
+                "this run will differ from an unbroken one (save_state() and restore_state(arrays) would change that)",
                 RunWarning,
                 stacklevel=2,
             )

@@ -8,7 +8,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geodesic.contexts import Arrays, Episodes, FloatArray, Particles, as_count, as_vector
+from geodesic.checks import (
+    FloatArray,
+    as_array,
+    as_arrays,
+    as_count,
+    as_number,
+    as_path,
+    as_points,
+    as_seed,
+    as_successes,
+    as_vector,
+    as_whole,
+)
+from geodesic.contexts import Arrays, Episodes, Particles
 from geodesic.curricula import State
 from geodesic.errors import InvalidInput
 from geodesic.records import RunConfig, RunFolder, begun, finished, read_config
@@ -55,7 +68,7 @@ class Teacher:
     ) -> None:
         task = load(task)
         config = own_config(task, method, seed, steps, metric, threshold)
-        folder = None if out is None else RunFolder(Path(out), config)
+        folder = None if out is None else RunFolder(as_path(out, "out"), config)
         self._lesson = Lesson(config, task, folder)
         self._outstanding = Outstanding(task.space.dim)
         self._samples = 0
@@ -108,17 +121,17 @@ class Teacher:
         discounted: ArrayLike | None = None,
     ) -> bool:
         """Episodes that ended: contexts (n, d), or one (d,), and a value for each; whether a new stage began."""
-        points = np.atleast_2d(np.asarray(contexts, np.float64))
-        columns = [_column(values, name, len(points)) for name, values in (("returns", returns), ("lengths", lengths))]
-        if (columns[1] < 1).any():
-            raise InvalidInput(f"expected lengths of at least 1 step, got {columns[1].min():g}")
-        flags = np.full(len(points), np.nan) if successes is None else _column(successes, "successes", len(points))
-        scores = self._scores(columns[0], flags, discounted)
-        stages, began = self._outstanding.take(points)
-        episodes = Episodes(points, scores, columns[1], stages, flags)
+        points = as_points(np.atleast_2d(as_array(contexts, "contexts")), "contexts")
+        earned, steps = _column(returns, "returns", len(points)), _column(lengths, "lengths", len(points))
+        if (as_whole(steps, "lengths", len(points)) < 1).any():
+            raise InvalidInput(f"expected lengths of at least 1 step, got {steps.min():g}")
+        flags = _successes(successes, len(points))
+        scores = self._scores(earned, flags, discounted)
+        stages, began = self._outstanding.take(points)  # from here on nothing is refused
+        episodes = Episodes(points, scores, steps, stages, flags)
         ended = self.step + np.cumsum(episodes.lengths)
         self.step = int(ended[-1])
-        report = Report(episodes, columns[0], ended, began, self._outstanding.earliest)
+        report = Report(episodes, earned, ended, began, self._outstanding.earliest)
         new = self._lesson.take(report, self.step)
         self._autosave()
         return new
@@ -130,8 +143,8 @@ class Teacher:
 
         There is one a step, the first: a loop that is started again may evaluate where it was killed.
         """
-        values = as_vector(np.atleast_1d(np.asarray(returns, np.float64)), "returns")
-        flags = np.full(len(values), np.nan) if successes is None else _column(successes, "successes", len(values))
+        values = as_vector(np.atleast_1d(as_array(returns, "returns")), "returns")
+        flags = _successes(successes, len(values))
         evaluation = Evaluation(values, flags, self._scores(values, flags, discounted))
         if self.step > self._evaluated:
             self._evaluated = self.step
@@ -140,7 +153,7 @@ class Teacher:
 
     def save(self, agent: Arrays | None = None) -> None:
         """A checkpoint, with arrays of one's own that `restored` gives back."""
-        own = {} if agent is None else {AGENT + name: np.asarray(value) for name, value in agent.items()}
+        own = {AGENT + name: value for name, value in as_arrays({} if agent is None else agent, "agent").items()}
         self._saved = None
         self._save(own)
 
@@ -203,7 +216,7 @@ def own_config(
 ) -> RunConfig:
     """The description of a run whose loop is somebody else's."""
     name, options, chosen = resolve(task, method, metric)
-    level = task.threshold if threshold is None else float(threshold)
+    level = task.threshold if threshold is None else as_number(threshold, "threshold")
     return RunConfig(
         task=task.reference or task.name,
         name=task.name,
@@ -228,12 +241,9 @@ def own_config(
     )
 
 
-def as_seed(seed: object) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**31:
-        raise InvalidInput(f"expected seed to be an integer in [0, 2^31), got {seed!r}")
-    return int(seed)
-
-
 def _column(values: ArrayLike, name: str, n: int) -> FloatArray:
-    column = np.atleast_1d(np.asarray(values, np.float64))
-    return as_vector(column, name, n)
+    return as_vector(np.atleast_1d(as_array(values, name)), name, n)
+
+
+def _successes(values: ArrayLike | None, n: int) -> FloatArray:
+    return as_successes(None if values is None else np.atleast_1d(as_array(values, "successes")), n)

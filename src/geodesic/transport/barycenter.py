@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from geodesic.contexts import FloatArray, Particles
+from geodesic.checks import FloatArray, as_name, as_positive, as_share
+from geodesic.contexts import Particles
 from geodesic.coupling import exact_plan
-from geodesic.errors import InvalidInput, UnknownName
+from geodesic.errors import InvalidInput, shown
 from geodesic.metrics.base import Discrete, Metric
-from geodesic.transport.geodesic import as_time, check_ends
+from geodesic.transport.geodesic import check_ends
 
 METHODS = ("exact", "sinkhorn")
 SWEEPS = 2000
+LEAST = 1e-6  # entropy that this many sweeps still settle
 
 
 def barycenter(
@@ -23,15 +25,14 @@ def barycenter(
     "exact" solves one plan; "sinkhorn" is the paper's Algorithm 2 with entropy `reg` as a fraction of the largest cost.
     """
     check_ends(a, b, metric)
-    t = as_time(t)
-    if method not in METHODS:
-        raise UnknownName("method", method, METHODS)
-    if p != 2:
+    t = as_share(t, "t")
+    as_name(method, "method", METHODS)
+    if not np.isscalar(p) or p != 2:
         raise InvalidInput(
-            f"expected p = 2, got {p!r}; with p = 1 the barycenter is a below t = 1/2 and b above: no path"
+            f"expected p = 2, got {shown(p)}; with p = 1 the barycenter is a below t = 1/2 and b above: no path"
         )
-    if not 0 < reg < np.inf:
-        raise InvalidInput(f"expected reg > 0, got {reg!r}")
+    if as_positive(reg, "reg") < LEAST:
+        raise InvalidInput(f"expected reg of at least {LEAST}, got {reg!r}; method='exact' is the limit at 0")
     if not isinstance(metric, Discrete):
         raise InvalidInput(f"expected a metric with a finite support (Graph or Matrix), got {type(metric).__name__}")
     if t in (0.0, 1.0):

@@ -6,33 +6,30 @@ from functools import cached_property
 
 import numpy as np
 
-from geodesic.contexts import FloatArray, Particles
-from geodesic.coupling import Plan, exact_plan, partitioned_plan, shortest_hops, sorted_plan, unit
-from geodesic.errors import InvalidInput
-from geodesic.metrics.base import Discrete, Flat, Metric
+from geodesic.checks import FloatArray, as_a, as_share, is_number
+from geodesic.contexts import Particles
+from geodesic.coupling import Plan, as_costs, as_table, exact_plan, partitioned_plan, shortest_hops, sorted_plan, unit
+from geodesic.errors import InvalidInput, shown
+from geodesic.metrics.base import Discrete, Flat, Metric, as_metric
 from geodesic.metrics.euclidean import Euclidean
 
+HIGHEST = 500  # power of a distance: those of numbers up to 2 are numbers
 EXACT_SIZE = 2000  # points a side up to which the plan is exact
-
-
-def as_time(t: float) -> float:
-    if not (isinstance(t, (int, float, np.number)) and 0 <= t <= 1):
-        raise InvalidInput(f"expected t in [0, 1], got {t!r}")
-    return float(t)
 
 
 def wasserstein(a: Particles, b: Particles, metric: Metric | None = None, p: float = 2) -> float:
     """W_p(a, b) = (min_P sum_ij P_ij d(x_i, y_j)^p)^(1/p), exact."""
     check_ends(a, b, metric)
-    if not (isinstance(p, (int, float, np.number)) and 1 <= p < np.inf):
-        raise InvalidInput(f"expected p >= 1, got {p!r}")
+    if not is_number(p) or not 1 <= p <= HIGHEST:
+        most = f" and up to {HIGHEST}" if is_number(p) and p > HIGHEST else ""
+        raise InvalidInput(f"expected p >= 1{most}, got {shown(p)}")
     metric = Euclidean() if metric is None else metric
     if isinstance(metric, Euclidean) and a.dim == 1:
         x, y = metric.coordinates(a.points)[:, 0], metric.coordinates(b.points)[:, 0]
         plan = sorted_plan(x, y, a.weights, b.weights)
         distances = np.abs(x[plan.rows] - y[plan.cols])
         return _mean(distances, plan.mass, p)
-    table = metric.pairwise(a.points, b.points)
+    table = as_costs(as_table(metric.pairwise(a.points, b.points), len(a), len(b)))
     plan = exact_plan((table / unit(table)) ** p, a.weights, b.weights)
     return _mean(table[plan.rows, plan.cols], plan.mass, p)
 
@@ -74,7 +71,7 @@ class Geodesic:
         return self.metric.length(pairs(self.metric, *self._ends), self.plan.mass)
 
     def __call__(self, t: float) -> Particles:
-        t = as_time(t)
+        t = as_share(t, "t")
         if t in (0.0, 1.0):
             return self.target if t else self.source
         points, shares = self.metric.interpolate(*self._ends, t)
@@ -101,17 +98,15 @@ def solve(source: Particles, target: Particles, metric: Metric) -> Plan:
             return sorted_plan(x[:, 0], y[:, 0], a, b)
         if np.count_nonzero(a) * np.count_nonzero(b) > EXACT_SIZE**2:
             return partitioned_plan(x, y, a, b)
-    cost = metric.plan_cost(source.points, target.points)
+    cost = as_table(metric.plan_cost(source.points, target.points), len(a), len(b))
     if isinstance(metric, Discrete):
         return shortest_hops(cost, a, b)
     return exact_plan(cost, a, b)
 
 
 def check_ends(source: Particles, target: Particles, metric: Metric | None) -> None:
-    for name, ends in (("source", source), ("target", target)):
-        if not isinstance(ends, Particles):
-            raise InvalidInput(f"expected {name} to be Particles, got {type(ends).__name__}")
-    if not (metric is None or isinstance(metric, Metric)):
-        raise InvalidInput(f"expected metric to be a Metric or None, got {metric!r}")
+    as_a(Particles, source, "source"), as_a(Particles, target, "target")
+    if metric is not None:
+        as_metric(metric)
     if source.dim != target.dim:
         raise InvalidInput(f"expected source and target of one dimension, got {source.dim} and {target.dim}")

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from geodesic.contexts import ContextSpace, Episodes, as_count
+from geodesic.checks import as_count, check
+from geodesic.contexts import ContextSpace, Episodes
 from geodesic.curricula.gradient.paces import Path
 from geodesic.curricula.gradient.refit import Onward, picture
 from geodesic.curricula.gradient.staged import Staged, StagedState
@@ -39,9 +40,7 @@ class Gradient(Staged):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.metric is None or isinstance(self.metric, (Metric, Recipe))):
-            raise InvalidInput(f"expected metric to be a Metric, a Recipe or None, got {self.metric!r:.60}")
-        as_count(self.explore_steps, "explore_steps")
+        check(self, explore_steps=as_count)
         if self.metric is None and self.discrete:
             raise InvalidInput(
                 "expected a metric between discrete contexts, got none: straight lines leave the support; "
@@ -69,7 +68,7 @@ class Gradient(Staged):
     def update(self, state: StagedState, episodes: Episodes, rng: np.random.Generator) -> StagedState:
         if not isinstance(self.metric, Recipe):
             return super().update(state, episodes, rng)
-        if state.done or not len(episodes):
+        if not self.heard(state, episodes, rng) or state.done:
             return state
         state = state.absorb(episodes, self.pace.window, max(self.metric.memory, self.pace.memory))
         if state.kind == "explore":

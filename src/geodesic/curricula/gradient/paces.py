@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from geodesic.contexts import Particles, as_count, as_number
-from geodesic.errors import InvalidInput
+from geodesic.checks import as_count, as_integer, as_number, check, is_number, optional
+from geodesic.contexts import Particles
+from geodesic.errors import InvalidInput, shown
 
 if TYPE_CHECKING:
     from geodesic.curricula.gradient.staged import StagedState
@@ -49,12 +50,8 @@ class FixedStep:
     memory: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.step, bool) or not isinstance(self.step, (int, float)) or not 0 < self.step <= 1:
-            raise InvalidInput(f"expected step in (0, 1], got {self.step!r}")
-        as_number(self.threshold, "threshold")
-        as_count(self.window, "window")
-        if self.max_stage_steps is not None:
-            as_count(self.max_stage_steps, "max_stage_steps")
+        check(self, step=as_step, threshold=as_number, window=as_count, max_stage_steps=optional(as_count))
+        check(self, memory=as_integer)
 
     def verdict(self, state: StagedState) -> str:
         if len(state.recent) >= self.window and state.recent.mean() > self.threshold:
@@ -67,3 +64,10 @@ class FixedStep:
         """min(k * step, 1), free of rounding at the end."""
         alpha = (state.moves + 1) * self.step
         return 1.0 if alpha > 1.0 - 1e-9 else alpha
+
+
+def as_step(value: object, name: str) -> float:
+    """A share of the way, above 0; a pace of one's own has been told apart before."""
+    if not is_number(value) or not 0 < value <= 1:
+        raise InvalidInput(f"expected {name} in (0, 1], got {shown(value)}")
+    return float(value)

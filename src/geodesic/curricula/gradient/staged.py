@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,10 +10,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from geodesic.checks import as_count, as_integer, as_number
 from geodesic.contexts import Arrays, Episodes, FloatArray, Particles
 from geodesic.curricula.base import Curriculum, State
 from geodesic.curricula.gradient.paces import FixedStep, Pace, Path
-from geodesic.errors import InvalidInput
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,20 +73,15 @@ class Staged(Curriculum[StagedState]):
     max_stage_steps: int | None = None
 
     def __post_init__(self) -> None:
-        for name, end in (("source", self.source), ("target", self.target)):
-            if not isinstance(end, Particles):
-                raise InvalidInput(f"expected {name} to be Particles, got {type(end).__name__}")
-        if self.source.dim != self.target.dim:
-            raise InvalidInput(
-                f"expected source and target of one dimension, got {self.source.dim} and {self.target.dim}"
-            )
-        self.pace  # noqa: B018  refuses what is no pace
+        super().__post_init__()
+        as_count(self.pace.window, "window")  # and refuses what is no pace
+        as_integer(self.pace.memory, "memory")
 
     @cached_property
     def pace(self) -> Pace:
-        if isinstance(self.step, Pace):
+        if isinstance(self.step, Pace) and not isinstance(self.step, type):  # a class has its parts too
             return self.step
-        return FixedStep(self.step, self.threshold, self.window, self.max_stage_steps)
+        return FixedStep(typing.cast(float, self.step), self.threshold, self.window, self.max_stage_steps)
 
     @property
     @abstractmethod
@@ -96,7 +92,7 @@ class Staged(Curriculum[StagedState]):
         return StagedState(self.source, seen=Episodes.empty(self.source.dim))
 
     def update(self, state: StagedState, episodes: Episodes, rng: np.random.Generator) -> StagedState:
-        if state.done or not len(episodes):
+        if not self.heard(state, episodes, rng) or state.done:
             return state
         state = state.absorb(episodes, self.pace.window, self.pace.memory)
         verdict = self.pace.verdict(state)
@@ -104,7 +100,7 @@ class Staged(Curriculum[StagedState]):
 
     def move(self, state: StagedState, path: Path, verdict: str) -> StagedState:
         """To where the pace says, if that is elsewhere; it may overshoot either end."""
-        alpha = float(np.clip(self.pace.alpha(state, path), 0.0, 1.0))
+        alpha = float(np.clip(as_number(self.pace.alpha(state, path), "the next alpha"), 0.0, 1.0))
         if alpha == state.alpha:
             return state
         distribution = self.target if alpha == 1.0 else path(alpha)

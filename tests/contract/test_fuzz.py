@@ -1,0 +1,49 @@
+"""A share of `python -m benchmarks.fuzz`: what is wrong in one place is refused in one line, or does its work."""
+
+import pytest
+from benchmarks.fuzz.drive import fuzz_calls, fuzz_lines
+from benchmarks.fuzz.judge import Tally, judge_call
+
+
+def told(tally):
+    """The failures as they would be repeated."""
+    return "\n".join(["from benchmarks.fuzz.world import *", *tally.failures])
+
+
+def test_no_call_ends_in_a_raw_exception_a_hang_or_a_silent_nan():
+    tally = fuzz_calls(250, start=7)
+    assert not tally.failures, told(tally)
+    assert tally.counts["accepted"] > 50
+    assert tally.counts["refused"] > 100
+
+
+def test_no_command_line_ends_in_a_raw_exception():
+    tally = fuzz_lines(12, start=7)
+    assert not tally.failures, told(tally)
+    assert tally.counts["refused"] > 3
+
+
+@pytest.mark.parametrize(
+    ("call", "verdict"),
+    [
+        ("a.sample(rng(0), 3)", "accepted"),
+        ("a.sample(None, 3)", "refused"),
+        ("a.sample()", "raw exception"),
+        ("[1.0][5]", "raw exception"),
+        ("np.sqrt(np.array([-1.0]))", "silent NaN"),
+        ("{'x': (0.0, float('na' + 'n'))}", "silent NaN"),
+        ("np.array([np.nan])", "accepted"),  # it said so itself
+        ("gd.Episodes(contexts=[[0.0]], returns=0, lengths=1, stages=0)", "accepted"),  # nobody knows of a success
+    ],
+)
+def test_the_judge_tells_verdicts_apart(call, verdict):
+    tally = Tally()
+    judge_call(call, tally)
+    assert dict(tally.counts) == {verdict: 1}
+
+
+def test_the_judge_does_not_wait_for_what_hangs(monkeypatch):
+    monkeypatch.setattr("benchmarks.fuzz.judge.SECONDS", 0.2)
+    tally = Tally()
+    judge_call("[None for _ in iter(int, 1)]", tally)
+    assert dict(tally.counts) == {"hang": 1}
