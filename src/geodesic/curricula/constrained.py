@@ -49,8 +49,8 @@ class Move:
 class Constrained(Curriculum[ConstrainedState]):
     """min_p W2(p, target) with the performance of p above the threshold and p within epsilon of the old particles.
 
-    Every `episodes_per_update` episodes the performance J is estimated, by a kernel regression (width epsilon) of
-    returns on contexts, and `step` solves the method's form of the problem. Contexts are measured so that the diagonal
+    Every `episodes_per_update` episodes the performance J is estimated, by a kernel regression of returns on
+    contexts (width `width` epsilon), and `step` solves the method's form of the problem. Contexts are measured so that the diagonal
     of the space has length 1. Until the mean return on the first particles reaches the threshold the curriculum waits.
 
     Mastered episodes (return >= threshold) are kept by how well they cover the target: the subset of `n_particles`
@@ -67,10 +67,12 @@ class Constrained(Curriculum[ConstrainedState]):
     epsilon: float = 0.05
     episodes_per_update: int = 40
     n_particles: int = 100
+    width: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise InvalidInput(f"expected epsilon to be positive, got {self.epsilon!r}")
+        for name in ("epsilon", "width"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                raise InvalidInput(f"expected {name} to be positive, got {getattr(self, name)!r}")
         if not math.isfinite(self.threshold):
             raise InvalidInput(f"expected a finite threshold, got {self.threshold!r}")
         as_count(self.episodes_per_update, "episodes_per_update")
@@ -125,7 +127,7 @@ class Constrained(Curriculum[ConstrainedState]):
     def model(self, state: ConstrainedState) -> NadarayaWatson:
         """The agent's performance as a function of the context, from what it mastered and where it failed lately."""
         kept = state.mastered.followed_by(state.recent[state.recent.returns < self.threshold])
-        return NadarayaWatson(self.scaled(kept.contexts), kept.returns, self.epsilon)
+        return NadarayaWatson(self.scaled(kept.contexts), kept.returns, self.width * self.epsilon)
 
     def enter(self, state: ConstrainedState, move: Move) -> ConstrainedState:
         """The next stage, on the moved particles; the same stage where none moved."""

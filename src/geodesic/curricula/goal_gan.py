@@ -42,7 +42,8 @@ class GoalGAN(Curriculum[GoalGANState]):
 
     Success is what the environment reports, else return > threshold. Differs from the paper: it repeats each goal a
     few times to estimate its success; here the agent draws goals at will, so success is averaged over the
-    `neighbours` nearest contexts. Networks are 2 x 32 and their optimiser starts afresh at each fit.
+    `neighbours` nearest contexts. Networks have two layers (the authors': 256 and 128 units, 250 steps a
+    fit) and their optimiser starts afresh at each fit.
     """
 
     state_type: ClassVar[type[State]] = GoalGANState
@@ -58,6 +59,8 @@ class GoalGAN(Curriculum[GoalGANState]):
     fit_steps: int = 30
     pretrain_steps: int = 1000
     particles: int = 500
+    generator_width: int = 32
+    discriminator_width: int = 32
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.noise) and self.noise >= 0):
@@ -66,6 +69,7 @@ class GoalGAN(Curriculum[GoalGANState]):
             raise InvalidInput(f"expected p_old in [0, 1], got {self.p_old!r}")
         for name in ("fit_rate", "memory", "neighbours", "fit_steps", "pretrain_steps", "particles"):
             as_count(getattr(self, name), name)
+        self._widths  # noqa: B018  refuses networks without units
         self.space.sides  # noqa: B018  refuses a space without bounds
 
     def init(self, rng: np.random.Generator) -> GoalGANState:
@@ -73,7 +77,9 @@ class GoalGAN(Curriculum[GoalGANState]):
 
         d = self.space.dim
         goals = self._scaled(self.source.sample(rng, self.memory))
-        params = gan.train(gan.init(d, rng), goals, np.ones(self.memory), self.memory, self.pretrain_steps, rng)
+        params = gan.train(
+            gan.init(d, rng, *self._widths), goals, np.ones(self.memory), self.memory, self.pretrain_steps, rng
+        )
         none = np.zeros((0, d))
         return GoalGANState(self.draw(params, none, rng), params=params, contexts=none, mastered=none)
 
@@ -149,6 +155,13 @@ class GoalGAN(Curriculum[GoalGANState]):
 
     def snapshot(self, state: GoalGANState) -> Arrays:
         return {"mastered": state.mastered}
+
+    @property
+    def _widths(self) -> tuple[int, int]:
+        return (
+            as_count(self.generator_width, "generator_width"),
+            as_count(self.discriminator_width, "discriminator_width"),
+        )
 
     def _scaled(self, contexts: FloatArray) -> FloatArray:
         """Contexts (n, d) scaled to [-1, 1]^d."""
