@@ -49,9 +49,10 @@ class Move:
 class Constrained(Curriculum[ConstrainedState]):
     """min_p W2(p, target) with the performance of p above the threshold and p within epsilon of the old particles.
 
-    Every `episodes_per_update` episodes the performance J is estimated, by a kernel regression of returns on
-    contexts (width `width` epsilon), and `step` solves the method's form of the problem. Contexts are measured so that the diagonal
-    of the space has length 1. Until the mean return on the first particles reaches the threshold the curriculum waits.
+    Every `episodes_per_update` episodes the performance J is estimated, by a kernel regression of returns on contexts
+    (`width` times epsilon wide), and `step` solves the method's form of the problem. Contexts are measured so that the
+    diagonal of the space has length 1. Until the mean return on the first particles reaches the threshold the
+    curriculum waits.
 
     Mastered episodes (return >= threshold) are kept by how well they cover the target: the subset of `n_particles`
     that an optimal assignment to the target's samples picks. Failed ones count while they are among the last
