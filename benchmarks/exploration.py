@@ -114,8 +114,8 @@ VARIANTS: dict[str, Callable[[], tuple[Tracked, PPO]]] = {
     "no entropy bonus": lambda: (Tracked(), PPO(**settings(entropy_coef=0.0))),
     "goal not seen": lambda: (Tracked(sees_goal=False), PPO(**settings())),
     "raw advantages": lambda: (Tracked(), Raw(**settings())),
-    "raw, no step cost": lambda: (Tracked(step=0.0), Raw(**settings())),
-    "raw, starts at -1": lambda: (Tracked(), RawLowered(**settings())),
+    "raw and no step cost": lambda: (Tracked(step=0.0), Raw(**settings())),
+    "raw and critic at -1": lambda: (Tracked(), RawLowered(**settings())),
     "forward within 0.1": lambda: (Tracked(), Slow(**settings())),
 }
 

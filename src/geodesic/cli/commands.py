@@ -190,14 +190,17 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
     from geodesic.report.exports import write_exports
     from geodesic.report.figures import write_comparison_figures
     from geodesic.report.progress import Display, JobBars
-    from geodesic.report.tables import format_table, infeasible_table
+    from geodesic.report.tables import format_table, infeasible_table, tail_table
     from geodesic.report.text import sparklines
     from geodesic.runs.compare import compare, plan_comparison
     from geodesic.runs.executors import LocalProcesses
+    from geodesic.runs.tail import check_share, worst_contexts
 
     for name in ("workers", "at_once"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise InvalidInput(f"expected --{name.replace('_', '-')} of at least 1, got {getattr(options, name)}")
+    if options.cvar is not None:
+        check_share(options.cvar)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     configs = plan_comparison(task, labels, seeds, options.steps, out, options.threshold, options.learner)
     with Display(console, options.quiet) as display:
@@ -207,14 +210,16 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
     runs = load_comparison(out)
     rows = summarise(runs, configs[0].solved, "gradient")
     console.print(f"{task.name}, {configs[0].steps} steps, solved above {configs[0].solved:g}")
-    infeasible = infeasible_table(runs).splitlines()
-    for line in [*format_table(rows).splitlines(), "", *infeasible, *[""] * bool(infeasible), *sparklines(runs)]:
+    tails = [worst_contexts(run.folder, options.cvar, task) for run in runs if run.finished and options.cvar]
+    texts = format_table(rows), infeasible_table(runs), tail_table(tails), "\n".join(sparklines(runs))
+    for line in "\n\n".join(text for text in texts if text).splitlines():
         console.print(line)
     for path in [out, *write_exports(out, rows, runs), *write_comparison_figures(out, task)]:
         console.print(f"  wrote {path}")
     if outcome.failed:
         raise RunFailed("; ".join(f"{name}: {why}" for name, why in outcome.failed.items()))
-    return "\n\n".join(part for part in (format_table(rows, True), infeasible_table(runs, True)) if part)
+    tables = format_table(rows, True), infeasible_table(runs, True), tail_table(tails, True)
+    return "\n\n".join(part for part in tables if part)
 
 
 def theory(options: argparse.Namespace, console: Console) -> None:

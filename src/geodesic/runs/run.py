@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from geodesic import learners
+from geodesic.contexts import FloatArray
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 from geodesic.learners.base import Learner
 from geodesic.records import RunConfig, RunFolder, checkpoint, checkpoint_path, finished, read_config
@@ -21,7 +22,7 @@ from geodesic.training.compiled import CompiledTrainer
 from geodesic.training.host import HostTrainer
 from geodesic.training.lesson import Lesson
 from geodesic.training.program import Program
-from geodesic.training.trainer import Policy, Trainer
+from geodesic.training.trainer import Evaluation, Policy, Trainer
 
 SHARED = ("task", "measure", "discount", "learner", "learner_options", "steps", "segment")
 EVALUATED = ("eval_every", "eval_episodes", "eval_policy")
@@ -210,6 +211,14 @@ def load_policy(folder: Path, task: Task | None = None, stochastic: bool = False
     trainer = trainer_of([config], task_of(config, task))
     arrays, _ = checkpoint.load(checkpoint_path(folder))
     return trainer.policy(arrays, stochastic, seed)
+
+
+def score_contexts(folder: Path, contexts: FloatArray, seed: int, task: Task | None = None) -> Evaluation:
+    """The trained agent of a run folder, as the run evaluates it: an episode in each of the contexts (n, d)."""
+    config = read_config(folder)
+    trainer = trainer_of([config], task_of(config, task))
+    arrays, _ = checkpoint.load(checkpoint_path(folder))
+    return trainer.score(arrays, contexts, seed)
 
 
 def trainer_of(configs: Sequence[RunConfig], task: Task) -> CompiledTrainer | HostTrainer:
