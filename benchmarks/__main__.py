@@ -14,6 +14,7 @@ COMMANDS = (
     ("curricula",),
     ("embedding",),
     ("detour",),
+    ("fidelity",),
     ("accelerator", "--runs", "1,8"),
 )
 

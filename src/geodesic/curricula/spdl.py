@@ -93,6 +93,8 @@ class SPDL(Curriculum[SPDLState]):
     def __post_init__(self) -> None:
         if self.bound not in ("new-old", "old-new"):
             raise InvalidInput(f"expected bound to be new-old or old-new, got {self.bound!r}")
+        if not (isinstance(self.idle, int) and self.idle >= 0):
+            raise InvalidInput(f"expected idle to be a number of iterations, got {self.idle!r}")
         for name in ("zeta", "max_kl"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0):
@@ -137,9 +139,13 @@ class SPDL(Curriculum[SPDLState]):
         state = state.absorb(episodes)
         if state.steps < self.steps_per_iteration or len(state.pending) < 2:
             return state
-        step = self.step(state).solve() if state.iteration >= self.idle else np.zeros(1)
         surplus = state.steps % self.steps_per_iteration  # counts for the next iteration: reports come in segments
-        state = state.replace(pending=Episodes.empty(self.space.dim), steps=surplus, iteration=state.iteration + 1)
+        nothing = Episodes.empty(self.space.dim)
+        after = state.replace(pending=nothing, steps=surplus, iteration=state.iteration + 1)
+        if state.iteration < self.idle:
+            return after
+        step = self.step(state).solve()
+        state = after
         if step is None:
             return state.replace(failures=state.failures + 1)
         if np.abs(step).max() < 1e-9:
