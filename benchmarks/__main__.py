@@ -16,6 +16,7 @@ COMMANDS = (
     ("detour",),
     ("sweep",),
     ("scale",),
+    ("fidelity",),
     ("accelerator", "--runs", "1,8"),
 )
 

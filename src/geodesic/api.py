@@ -16,6 +16,7 @@ from geodesic.runs.compare import same_run
 from geodesic.runs.config import configure, slug
 from geodesic.runs.executors.base import Job, Say, do
 from geodesic.runs.run import load_policy
+from geodesic.runs.tail import worst_contexts
 from geodesic.tasks import Task, load
 from geodesic.training.trainer import Policy
 
@@ -39,6 +40,13 @@ class Result:
         if chosen not in self.folders:
             raise InvalidInput(f"expected one of the seeds {', '.join(map(str, self.folders))}, got {seed!r}")
         return load_policy(self.folders[chosen], self.task, stochastic)
+
+    def cvar(self, share: float = 0.1) -> dict[int, float]:
+        """By seed, the agent's mean score in this share of the target's contexts, those it is worst in.
+
+        Ranked by one evaluation, scored by a second one.
+        """
+        return {seed: worst_contexts(path, share, self.task).score for seed, path in self.folders.items()}
 
     def table(self) -> str:
         """Times, final scores and successes over the seeds, as text."""

@@ -107,3 +107,13 @@ def test_bad_options(options: dict[str, float], message: str) -> None:
     with pytest.raises(gd.GeodesicError) as caught:
         CURROT(SOURCE, TARGET, SPACE, **{"threshold": 0.0, **options})  # type: ignore[arg-type]
     assert str(caught.value) == message
+
+
+def test_the_width_of_the_regression_is_a_share_of_epsilon() -> None:
+    rng = np.random.default_rng(2)
+    contexts = SPACE.uniform(20, rng).points
+    narrow = CURROT(SOURCE, TARGET, SPACE, threshold=5.0, epsilon=0.1, width=0.3)
+    state = narrow.remember(narrow.init(rng), gd.Episodes(contexts, np.full(20, 9.0), np.ones(20), np.zeros(20)))
+    assert narrow.model(state).width == pytest.approx(0.03)
+    with pytest.raises(gd.errors.InvalidInput, match="expected width to be positive, got 0"):
+        CURROT(SOURCE, TARGET, SPACE, threshold=5.0, width=0)

@@ -107,3 +107,12 @@ def test_bad_options(options: dict[str, float], message: str) -> None:
     with pytest.raises(gd.GeodesicError) as caught:
         GoalGAN(SOURCE, SPACE, 0.0, **options)  # type: ignore[arg-type]
     assert str(caught.value) == message
+
+
+def test_networks_have_the_widths_that_were_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    params = gan.init(2, rng, 24, 12)
+    shapes = {name: [layer["kernel"].shape for layer in net.values()] for name, net in params.items()}
+    assert shapes == {"generator": [(2, 24), (24, 24), (24, 2)], "discriminator": [(2, 12), (12, 12), (12, 1)]}
+    trained = gan.train(params, rng.uniform(-1, 1, (20, 2)), np.ones(20), 20, 2, rng)
+    assert gan.sample(trained, 7, 2, rng).shape == (7, 2)

@@ -194,3 +194,33 @@ def test_bad_options(options: dict[str, object], message: str) -> None:
     with pytest.raises(gd.GeodesicError) as caught:
         line(**options).init(np.random.default_rng(0))
     assert str(caught.value) == message
+
+
+def test_idle_iterations_pass_without_a_step() -> None:
+    rng = np.random.default_rng(6)
+    curriculum = point_mass(idle=3)
+    state = curriculum.init(rng)
+    stages = []
+    for _ in range(5):
+        state = curriculum.update(state, feed(state, rng), rng)
+        stages.append((state.iteration, state.stage, state.failures))
+    assert stages == [(1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 1, 0), (5, 2, 0)]
+
+
+def test_the_reverse_bound_holds_and_its_gradient_is_right() -> None:
+    from geodesic.curricula.gaussians import Gaussian, flat_gradient, reverse_kl, unpack
+
+    rng = np.random.default_rng(7)
+    old, x = Gaussian(np.zeros(3), np.eye(3)), 0.3 * rng.standard_normal(9)
+    u, a = unpack(x, 3)
+    assert reverse_kl(u, a)[0] == pytest.approx(old.kl(old.moved(u, a)))
+    slope = flat_gradient(*reverse_kl(u, a)[1:], a)
+    steps = 1e-6 * np.eye(9)
+    numeric = [(reverse_kl(*unpack(x + h, 3))[0] - reverse_kl(*unpack(x - h, 3))[0]) / 2e-6 for h in steps]
+    np.testing.assert_allclose(slope, numeric, atol=1e-6)
+    curriculum = point_mass(bound="old-new")
+    before = curriculum.init(rng)
+    after = curriculum.update(before, feed(before, rng), rng)
+    assert 0.049 < before.gaussian.kl(after.gaussian) <= 0.05 + 1e-9
+    with pytest.raises(gd.errors.InvalidInput, match="expected bound to be new-old or old-new, got 'both'"):
+        point_mass(bound="both")

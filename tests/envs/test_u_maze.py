@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from geodesic import envs
 from geodesic.envs.u_maze import UMaze, UMazeState, move, nearest_free, path_length
+from geodesic.errors import InvalidInput
 
 ENV = UMaze()
 MOVE = jax.jit(jax.vmap(move))
@@ -228,3 +229,27 @@ def test_image_shows_walls_goal_and_point() -> None:
     assert at(8, 8) == [60, 170, 90]
     assert at(-0.2, 0) == [200, 60, 50]
     assert at(0.6, 0) == [20, 20, 20]
+
+
+def test_goal_noise_moves_the_goal_of_each_episode_and_the_agent_sees_it() -> None:
+    noisy, goal = UMaze(goal_noise=0.1), jnp.array([3.0, 0.0])
+    begun = jax.vmap(noisy.initial, in_axes=(0, None))(jax.random.split(KEY, 4000), goal)
+    seen = np.asarray(jax.vmap(noisy.observation, in_axes=(0, None, None))(begun, KEY, goal))[:, 7:]
+    np.testing.assert_allclose(seen.mean(axis=0), goal, atol=0.01)
+    np.testing.assert_allclose(seen.std(axis=0), 0.1, atol=0.005)
+    there = begun._replace(x=jnp.asarray(seen[:, 0]) + 0.59, y=jnp.asarray(seen[:, 1]))
+    assert bool(jax.vmap(noisy.success, in_axes=(0, None))(there, goal).all())
+    beside = begun._replace(x=jnp.full(4000, 3.59), y=jnp.zeros(4000))
+    assert 0.4 < float(jax.vmap(noisy.success, in_axes=(0, None))(beside, goal).mean()) < 0.6
+
+
+def test_without_goal_noise_nothing_is_kept_of_it() -> None:
+    state = ENV.initial(KEY, jnp.zeros(2))
+    assert state.offset == ()
+    assert jax.tree.leaves(state) == jax.tree.leaves(state[:7])
+
+
+@pytest.mark.parametrize("noise", [-0.1, float("nan"), "much"])
+def test_goal_noise_that_is_no_deviation_is_refused(noise: object) -> None:
+    with pytest.raises(InvalidInput, match="goal_noise"):
+        UMaze(goal_noise=noise)  # type: ignore[arg-type]

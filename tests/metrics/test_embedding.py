@@ -149,3 +149,24 @@ def test_the_recipe_refuses(options: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Embedding(**{"space": BOX, "worst_return": -1.0, **options})  # type: ignore[arg-type]
     assert str(caught.value) == message
+
+
+def test_the_raw_form_weighs_its_losses_by_the_units_of_contexts_and_distances() -> None:
+    """Small distances between contexts of a large box hardly count there: the contexts are met, the distances not."""
+    rng = np.random.default_rng(0)
+    box = ContextSpace([-100.0, -100.0], [100.0, 100.0])
+    contexts = box.uniform(60, rng).points
+    distances = 1e-3 * cdist(contexts, contexts)
+    plain, raw = (Latent.fit(contexts, distances, box, rng, epochs=300, raw=raw) for raw in (False, True))
+    assert plain.stress < 0.2 < 5 < raw.stress
+    latent = np.linalg.norm(raw.decode(raw.encode(contexts)) - contexts, axis=1)
+    assert np.median(latent) < 20  # a tenth of a side
+    assert raw.unit == 1.0
+
+
+def test_the_recipe_passes_the_raw_form_on() -> None:
+    rng = np.random.default_rng(1)
+    contexts = BOX.uniform(30, rng).points
+    episodes = Episodes(contexts, contexts[:, 0], np.ones(30, int), np.zeros(30, int))
+    fitted = [Embedding(BOX, -2.0, contexts=40, epochs=5, raw=raw).fit(episodes, rng) for raw in (False, True)]
+    assert [metric.raw for metric in fitted] == [False, True]

@@ -104,6 +104,14 @@ def test_the_reference_of_a_file_holds_from_any_folder(folder, monkeypatch):
     assert [catalogue.load(reference).reference for reference in references] == references
 
 
+def test_options_of_the_task_itself_go_beside_those_of_its_environment():
+    task = catalogue.load("u-maze:goal_noise=0.1:eval_policy=stochastic")
+    assert (task.env.goal_noise, task.eval_policy) == (0.1, "stochastic")
+    assert catalogue.load(task.reference) is task
+    assert (catalogue.load("u-maze").env.goal_noise, catalogue.load("u-maze").eval_policy) == (0.0, "deterministic")
+    assert catalogue.load("point-mass:measure=discounted:discount=0.95").measure == "discounted"
+
+
 def test_files_of_one_name_in_two_folders_are_two_layouts(folder, monkeypatch):
     (folder / "other").mkdir()
     (folder / "other" / "small.txt").write_text(SMALL.replace("#..#G#", "#...G#"))

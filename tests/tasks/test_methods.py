@@ -93,7 +93,7 @@ DISCRETE = walk(
         ),
         (
             lambda: resolve(TASK, "gradient", "graph"),
-            "expected metric of task to be one of plain, l2, embedding, return-lift; got 'graph'",
+            "expected metric of task to be one of plain, l2, embedding, return-lift, embedding-raw; got 'graph'",
         ),
         (
             lambda: resolve(walk(name="walk"), "gradient:metric=return-lift"),

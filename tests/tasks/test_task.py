@@ -102,7 +102,7 @@ def test_the_target_counts_as_solved_above_the_threshold_unless_it_is_told_other
 
 def test_a_box_has_three_metrics_and_two_without_a_worst_return_or_bounds():
     task = walk(worst_return=-200.0)
-    assert task.metric_names == ("l2", "embedding", "return-lift")
+    assert task.metric_names == ("l2", "embedding", "return-lift", "embedding-raw")
     assert walk().metric_names == ("l2",)
     endless = walk(worst_return=-200.0, contexts={"place": (-8.0, np.inf)})
     assert endless.metric_names == ("l2",)
@@ -261,7 +261,7 @@ BAD = [
     ),
     (
         lambda: walk(worst_return=-9.0, name="walk").make_metric("manhattan"),
-        "expected metric of walk to be one of l2, embedding, return-lift; got 'manhattan'",
+        "expected metric of walk to be one of l2, embedding, return-lift, embedding-raw; got 'manhattan'",
     ),
     (
         lambda: walk(metric="embedding"),

@@ -221,8 +221,11 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
     from geodesic.report.progress import Display, JobBars
     from geodesic.runs.compare import Outcome, compare, plan_comparison, run_folder
     from geodesic.runs.stopping import Stopping
+    from geodesic.runs.tail import check_share
 
     executor = _executor(options)
+    if options.cvar is not None:
+        check_share(options.cvar)
     seeds = range(options.first_seed, options.first_seed + as_integer(options.seeds, "--seeds", 0, 10**6))
     text = ""
     with Stopping() as stop, ExitStack() as shown:
@@ -232,7 +235,7 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
         def report(outcome: Outcome) -> None:
             nonlocal text
             shown.close()
-            text = _report(console, task, configs[0], out, outcome.failed)
+            text = _report(console, task, configs[0], out, outcome.failed, options.cvar)
 
         try:
             compare(configs, out, task, executor, options.at_once, bars, options.save_every, report)
@@ -268,11 +271,13 @@ def _check_save_every(options: argparse.Namespace) -> None:
         raise InvalidInput(f"expected --save-every of at least 0 seconds, got {options.save_every}")
 
 
-def _report(console: Console, task: Task, config: RunConfig, out: Path, failed: dict[str, str]) -> str:
+def _report(
+    console: Console, task: Task, config: RunConfig, out: Path, failed: dict[str, str], cvar: float | None
+) -> str:
     """Show what a comparison found, and what failed; nothing that goes wrong here hides the latter."""
     failures = [f"{name}: {why}" for name, why in failed.items()]
     try:
-        text = _show(console, task, config, out)
+        text = _show(console, task, config, out, cvar)
     except Exception as error:
         if failures:
             raise RunFailed("; ".join([*failures, f"and no table: {error}"])) from error
@@ -282,23 +287,26 @@ def _report(console: Console, task: Task, config: RunConfig, out: Path, failed: 
     return text
 
 
-def _show(console: Console, task: Task, config: RunConfig, out: Path) -> str:
+def _show(console: Console, task: Task, config: RunConfig, out: Path, cvar: float | None) -> str:
     from geodesic.analysis.statistics import summarise
     from geodesic.records import load_comparison
     from geodesic.report.exports import write_exports
     from geodesic.report.figures import write_comparison_figures
-    from geodesic.report.tables import format_table, infeasible_table
+    from geodesic.report.tables import format_table, infeasible_table, tail_table
     from geodesic.report.text import sparklines
+    from geodesic.runs.tail import worst_contexts
 
     runs = load_comparison(out)
     rows = summarise(runs, config.solved, "gradient")
     console.print(f"{task.name}, {config.steps} steps, solved above {config.solved:g}")
-    infeasible = infeasible_table(runs).splitlines()
-    for line in [*format_table(rows).splitlines(), "", *infeasible, *[""] * bool(infeasible), *sparklines(runs)]:
+    tails = [worst_contexts(run.folder, cvar, task) for run in runs if run.finished and cvar]
+    texts = format_table(rows), infeasible_table(runs), tail_table(tails), "\n".join(sparklines(runs))
+    for line in "\n\n".join(text for text in texts if text).splitlines():
         console.print(line)
     for path in [out, *write_exports(out, rows, runs), *write_comparison_figures(out, task)]:
         console.print(f"  wrote {path}")
-    return "\n\n".join(part for part in (format_table(rows, True), infeasible_table(runs, True)) if part)
+    tables = format_table(rows, True), infeasible_table(runs, True), tail_table(tails, True)
+    return "\n\n".join(part for part in tables if part)
 
 
 def theory(options: argparse.Namespace, console: Console) -> None:

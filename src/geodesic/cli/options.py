@@ -91,6 +91,12 @@ def _compare_options(compare: argparse.ArgumentParser) -> None:
     compare.add_argument(
         "--threshold", type=float, help="score that counts as mastered and solved (default: the task's)"
     )
+    compare.add_argument(
+        "--cvar",
+        type=float,
+        metavar="SHARE",
+        help="also score each agent in this share of the target's contexts, its worst, such as 0.1 (default: not)",
+    )
     compare.add_argument("--out", type=Path, help="folder (default: runs/TASK/compare)")
     compare.add_argument(
         "--executor", default="local", choices=["local", "ray"], help="who runs them (default: %(default)s)"

@@ -48,9 +48,10 @@ class Move:
 class Constrained(Curriculum[ConstrainedState]):
     """min_p W2(p, target) with the performance of p above the threshold and p within epsilon of the old particles.
 
-    Every `episodes_per_update` episodes the performance J is estimated, by a kernel regression (width epsilon) of
-    returns on contexts, and `step` solves the method's form of the problem. Contexts are measured so that the diagonal
-    of the space has length 1. Until the mean return on the first particles reaches the threshold the curriculum waits.
+    Every `episodes_per_update` episodes the performance J is estimated, by a kernel regression of returns on contexts
+    (`width` times epsilon wide), and `step` solves the method's form of the problem. Contexts are measured so that the
+    diagonal of the space has length 1. Until the mean return on the first particles reaches the threshold the
+    curriculum waits.
 
     Mastered episodes (return >= threshold) are kept by how well they cover the target: the subset of `n_particles`
     that an optimal assignment to the target's samples picks. Failed ones count while they are among the last
@@ -66,9 +67,11 @@ class Constrained(Curriculum[ConstrainedState]):
     epsilon: float = 0.05
     episodes_per_update: int = 40
     n_particles: int = 100
+    width: float = 1.0
 
     def __post_init__(self) -> None:
-        check(self, space=as_bounded, epsilon=as_positive, episodes_per_update=as_count, n_particles=as_size)
+        check(self, space=as_bounded, epsilon=as_positive, width=as_positive)
+        check(self, episodes_per_update=as_count, n_particles=as_size)
         super().__post_init__()
 
     @abstractmethod
@@ -120,7 +123,7 @@ class Constrained(Curriculum[ConstrainedState]):
     def model(self, state: ConstrainedState) -> NadarayaWatson:
         """The agent's performance as a function of the context, from what it mastered and where it failed lately."""
         kept = state.mastered.followed_by(state.recent[state.recent.returns < self.threshold])
-        return NadarayaWatson(self.scaled(kept.contexts), kept.returns, self.epsilon)
+        return NadarayaWatson(self.scaled(kept.contexts), kept.returns, self.width * self.epsilon)
 
     def enter(self, state: ConstrainedState, move: Move) -> ConstrainedState:
         """The next stage, on the moved particles; the same stage where none moved."""

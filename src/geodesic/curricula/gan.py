@@ -26,7 +26,7 @@ class MLP(nn.Module):
     """Two hidden layers."""
 
     out: int
-    width: int = 32
+    width: int
 
     @nn.compact  # type: ignore[untyped-decorator]
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -37,12 +37,17 @@ class MLP(nn.Module):
 
 def generate(params: Params, noise: jax.Array) -> jax.Array:
     """Goals (n, d) in (-1, 1)^d from noise z (n, d): tanh(z / 2 + net(z)), spread out from the first step on."""
-    return jnp.tanh(0.5 * noise + MLP(noise.shape[1]).apply({"params": params["generator"]}, noise))
+    return jnp.tanh(0.5 * noise + _apply(params["generator"], noise, noise.shape[1]))
 
 
 def discriminate(params: Params, goals: jax.Array) -> jax.Array:
     """A score (n,) for goals (n, d): high where the agent's success is intermediate."""
-    return jnp.asarray(MLP(1).apply({"params": params["discriminator"]}, goals))[:, 0]
+    return _apply(params["discriminator"], goals, 1)[:, 0]
+
+
+def _apply(network: Params, x: jax.Array, out: int) -> jax.Array:
+    width = network["Dense_0"]["bias"].shape[0]
+    return jnp.asarray(MLP(out, width).apply({"params": network}, x))
 
 
 def discriminator_loss(
@@ -92,8 +97,8 @@ def _on_host() -> Any:
     return jax.default_device(jax.local_devices(backend="cpu")[0])
 
 
-def init(dim: int, rng: np.random.Generator) -> Params:
-    """Fresh parameters, as NumPy arrays: kernels N(0, 1 / fan-in), biases 0. Nothing has to be compiled for them."""
+def init(dim: int, rng: np.random.Generator, generator: int = 32, discriminator: int = 32) -> Params:
+    """Fresh parameters of these widths, as NumPy arrays: kernels N(0, 1 / fan-in), biases 0; nothing is compiled."""
 
     def fill(shape: jax.ShapeDtypeStruct) -> NDArray[np.float32]:
         fan_in = shape.shape[0]
@@ -101,7 +106,7 @@ def init(dim: int, rng: np.random.Generator) -> Params:
         return np.zeros(shape.shape, np.float32) if bias else _normal(rng, shape.shape) / np.float32(np.sqrt(fan_in))
 
     key, goal = jax.eval_shape(lambda: jax.random.key(0)), np.zeros((1, dim), np.float32)
-    networks = {"generator": MLP(dim), "discriminator": MLP(1)}
+    networks = {"generator": MLP(dim, generator), "discriminator": MLP(1, discriminator)}
     shapes = {name: jax.eval_shape(network.init, key, goal)["params"] for name, network in networks.items()}
     return dict(jax.tree.map(fill, shapes))
 

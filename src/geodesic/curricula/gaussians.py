@@ -98,17 +98,30 @@ class KullbackLeibler:
         return value, by_u, by_a - np.diag(1.0 / diagonal)
 
 
+def reverse_kl(u: FloatArray, a: FloatArray) -> Valued:
+    """KL(old || p) of the Gaussian p that a step from `old` leads to.
+
+    KL = (|A^-1|^2 + |A^-1 u|^2 - d) / 2 + sum log A_ii.
+    """
+    inverse = np.linalg.inv(a)
+    score = inverse @ u
+    diagonal = a.diagonal()
+    value = 0.5 * float((inverse**2).sum() + score @ score - len(u)) + float(np.log(diagonal).sum())
+    by_a = np.diag(1.0 / diagonal) - inverse.T @ (inverse @ inverse.T + np.outer(score, score))
+    return value, inverse.T @ score, by_a
+
+
 class ImportanceWeighted:
     """v + mean_i p(c_i) / old(c_i) (v_i - v): the expected value under the Gaussian p a step from `old` leads to.
 
-    v is the mean of the v_i. Without it the expectation is the same, since the weights' is 1, but two dozen episodes
-    of equal value would already push p about by the noise of their contexts.
+    v is the mean of the v_i, or 0 without the baseline. The expectation is the same, since the weights' is 1, but two
+    dozen episodes of equal value would then push p about by the noise of their contexts.
     """
 
-    def __init__(self, old: Gaussian, contexts: FloatArray, values: FloatArray) -> None:
+    def __init__(self, old: Gaussian, contexts: FloatArray, values: FloatArray, baseline: bool = True) -> None:
         self.points = old.whiten(contexts)
         self.log_old = 0.5 * (self.points**2).sum(axis=0)
-        self.mean = float(values.mean())
+        self.mean = float(values.mean()) if baseline else 0.0
         self.shares = (values - self.mean) / len(values)
 
     def __call__(self, u: FloatArray, a: FloatArray) -> Valued:

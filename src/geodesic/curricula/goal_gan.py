@@ -41,7 +41,8 @@ class GoalGAN(Curriculum[GoalGANState]):
 
     Success is what the environment reports, else return > threshold. Differs from the paper: it repeats each goal a
     few times to estimate its success; here the agent draws goals at will, so success is averaged over the
-    `neighbours` nearest contexts. Networks are 2 x 32 and their optimiser starts afresh at each fit.
+    `neighbours` nearest contexts. Networks have two layers (the authors': 256 and 128 units, 250 steps a
+    fit) and their optimiser starts afresh at each fit.
     """
 
     state_type: ClassVar[type[State]] = GoalGANState
@@ -57,10 +58,13 @@ class GoalGAN(Curriculum[GoalGANState]):
     fit_steps: int = 30
     pretrain_steps: int = 1000
     particles: int = 500
+    generator_width: int = 32
+    discriminator_width: int = 32
 
     def __post_init__(self) -> None:
         check(self, space=as_bounded, noise=as_nonnegative, p_old=as_share, memory=as_size, particles=as_size)
         check(self, fit_rate=as_count, neighbours=as_count, fit_steps=as_count, pretrain_steps=as_count)
+        check(self, generator_width=as_size, discriminator_width=as_size)
         super().__post_init__()
 
     def init(self, rng: np.random.Generator) -> GoalGANState:
@@ -68,7 +72,9 @@ class GoalGAN(Curriculum[GoalGANState]):
 
         d = self.space.dim
         goals = self._scaled(self.source.sample(rng, self.memory))
-        params = gan.train(gan.init(d, rng), goals, np.ones(self.memory), self.memory, self.pretrain_steps, rng)
+        params = gan.train(
+            gan.init(d, rng, *self._widths), goals, np.ones(self.memory), self.memory, self.pretrain_steps, rng
+        )
         none = np.zeros((0, d))
         return GoalGANState(self.draw(params, none, rng), params=params, contexts=none, mastered=none)
 
@@ -144,6 +150,10 @@ class GoalGAN(Curriculum[GoalGANState]):
 
     def snapshot(self, state: GoalGANState) -> Arrays:
         return {"mastered": state.mastered}
+
+    @property
+    def _widths(self) -> tuple[int, int]:
+        return self.generator_width, self.discriminator_width
 
     def _scaled(self, contexts: FloatArray) -> FloatArray:
         """Contexts (n, d) scaled to [-1, 1]^d."""

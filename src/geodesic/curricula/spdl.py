@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import ClassVar
+from functools import cached_property, partial
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from geodesic.checks import as_count, as_integer, as_nonnegative, as_positive, as_size, as_vector, check
+from geodesic.checks import (
+    as_count,
+    as_flag,
+    as_integer,
+    as_name,
+    as_nonnegative,
+    as_positive,
+    as_size,
+    as_vector,
+    check,
+)
 from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_bounded
 from geodesic.curricula.base import Curriculum, State
-from geodesic.curricula.gaussians import Gaussian, ImportanceWeighted, KullbackLeibler, Step, moments, unpack
+from geodesic.curricula.gaussians import (
+    Gaussian,
+    ImportanceWeighted,
+    KullbackLeibler,
+    Step,
+    moments,
+    reverse_kl,
+    unpack,
+)
 from geodesic.errors import InvalidInput, shown
 
+BOUNDS = ("new-old", "old-new")  # which of the two distributions the KL bound takes its mean under
 MAX_ALPHA = 1e5  # the benchmark's bound on alpha, reached when the context distribution meets the target
 
 
@@ -48,17 +67,19 @@ class SPDL(Curriculum[SPDLState]):
     Every `steps_per_iteration` environment steps:
 
         max_p E_p[V] - alpha KL(p || target)   with KL(p || old) <= max_kl,
-        alpha = 0 in the first alpha_offset iterations, then zeta * mean V / KL(old || target).
+        alpha = 0 in the first alpha_offset of them, then zeta * mean V / KL(old || target).
 
-    V is the return above `worst_return`; E_p[V] weighs the episodes of this stage by p / old. While
+    The first `idle` iterations pass without a step. V is the return above `worst_return`; E_p[V] weighs the episodes
+    of this stage by p / old. While
     KL(old || target) > kl_threshold, the Cholesky diagonal of p, and with it each standard deviation, stays above
     std_lower_bound (or where it already is, if that is lower).
 
     Differs from the paper: V is the return itself, as no learner's value function is at hand, so the weighted sum has
-    the mean return as its baseline against the noise; and the step is solved by SLSQP with exact gradients in place
-    of conjugate gradients and a line search. A step that fails or is no improvement is not taken, counted in
-    `state.failures` and named in the next stage's event. Source and target are taken as Gaussians: their moments
-    where stated, else those of the particles; `state.event` says so. The agent gets `particles` samples, clipped.
+    the mean return as its `baseline` against the noise; and the step is solved by SLSQP with exact gradients in place
+    of conjugate gradients and a line search. (The authors' code has `bound="old-new"`, KL(old || p), `idle=5` and no
+    baseline.) A step that fails or is no improvement is not taken, counted in `state.failures` and named in the next
+    stage's event. Source and target are taken as Gaussians: their moments where stated, else those of the particles;
+    `state.event` says so. The agent gets `particles` samples, clipped.
     """
 
     state_type: ClassVar[type[State]] = SPDLState
@@ -76,10 +97,14 @@ class SPDL(Curriculum[SPDLState]):
     steps_per_iteration: int = 2048
     std_lower_bound: Sequence[float] | float | None = None
     particles: int = 500
+    idle: int = 0
+    bound: Literal["new-old", "old-new"] = "new-old"
+    baseline: bool = True
 
     def __post_init__(self) -> None:
         check(self, space=as_bounded, zeta=as_positive, max_kl=as_positive, kl_threshold=as_nonnegative)
         check(self, alpha_offset=as_integer, steps_per_iteration=as_count, particles=as_size)
+        check(self, idle=as_integer, baseline=as_flag, bound=partial(as_name, known=BOUNDS))
         super().__post_init__()
         if (self.std_floor <= 0).any():
             raise InvalidInput(f"expected std_lower_bound to be positive, got {shown(self.std_lower_bound)}")
@@ -119,9 +144,13 @@ class SPDL(Curriculum[SPDLState]):
         state = state.absorb(episodes)
         if state.steps < self.steps_per_iteration or len(state.pending) < 2:
             return state
-        step = self.step(state).solve()
         surplus = state.steps % self.steps_per_iteration  # counts for the next iteration: reports come in segments
-        state = state.replace(pending=Episodes.empty(self.space.dim), steps=surplus, iteration=state.iteration + 1)
+        nothing = Episodes.empty(self.space.dim)
+        after = state.replace(pending=nothing, steps=surplus, iteration=state.iteration + 1)
+        if state.iteration < self.idle:
+            return after
+        step = self.step(state).solve()
+        state = after
         if step is None:
             return state.replace(failures=state.failures + 1)
         if np.abs(step).max() < 1e-9:
@@ -134,13 +163,13 @@ class SPDL(Curriculum[SPDLState]):
         values, mean = self.gains(state.pending.returns)
         distance = KullbackLeibler(old, self.goal)
         now = max(distance(np.zeros(old.dim), np.eye(old.dim))[0], 1e-10)
-        competent = state.iteration >= self.alpha_offset and values.any()
+        competent = state.iteration >= self.idle + self.alpha_offset and values.any()
         bounded = self.std_lower_bound is not None and old.kl(self.goal) > self.kl_threshold
         floor = self.std_floor if bounded else self._tiny
         return Step(
-            value=ImportanceWeighted(old, state.pending.contexts, values),
+            value=ImportanceWeighted(old, state.pending.contexts, values, self.baseline),
             distance=distance,
-            trust=KullbackLeibler(old, old),
+            trust=KullbackLeibler(old, old) if self.bound == "new-old" else reverse_kl,
             pull=min(self.zeta / now, MAX_ALPHA / mean) if competent else 0.0,
             radius=self.max_kl,
             log_std_floor=np.minimum(np.log(floor / old.chol.diagonal()), 0.0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +10,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from geodesic.contexts import ContextSpace, FloatArray, Particles
+from geodesic.contexts import ContextSpace, FloatArray, Particles, as_number
 from geodesic.envs.cmdp import ContextualMDP
+from geodesic.errors import InvalidInput
 from geodesic.metrics import Euclidean, Metric
 
 RADIUS = 0.4  # of the point: walls are inflated by it, so that the point's centre is all there is to test
@@ -41,7 +42,7 @@ _CORRIDORS = np.array([(_IN, _IN, _OUT, _LOWER), (_RIGHT, _IN, _OUT, _OUT), (_IN
 
 
 class UMazeState(NamedTuple):
-    """The six values of the original simulator, in its order, and the steps taken.
+    """The six values of the original simulator, in its order, the steps taken, and with goal noise the goal's offset.
 
     Velocities stay 0: an action sets the position directly.
     """
@@ -53,6 +54,7 @@ class UMazeState(NamedTuple):
     vy: jax.Array
     omega: jax.Array
     t: jax.Array
+    offset: Any = ()
 
 
 class UMaze(ContextualMDP):
@@ -60,7 +62,8 @@ class UMaze(ContextualMDP):
 
     An action (forward, turn) turns, then moves along the heading. A move that crosses a wall is reflected at it with
     coefficient 0.8; if that move crosses a wall again, the point stays. Reward 1 within 0.6 of the goal, which ends
-    the episode, otherwise -0.01. Observation: the six state values, time / 1000, the goal.
+    the episode, otherwise -0.01. Observation: the six state values, time / 1000, the goal. With goal_noise, the goal of
+    each episode lies N(0, goal_noise^2) off its context, and is seen there (the authors': 0.1).
     """
 
     max_steps = 100
@@ -72,13 +75,21 @@ class UMaze(ContextualMDP):
     )
     action_space = spaces.Box(np.array([-1, -0.25], np.float32), np.array([1, 0.25], np.float32))
 
-    def __init__(self) -> None:
+    def __init__(self, goal_noise: float = 0.0) -> None:
         super().__init__()
+        self.goal_noise = as_number(goal_noise, "goal_noise")
+        if self.goal_noise < 0:
+            raise InvalidInput(f"expected goal_noise to be non-negative, got {goal_noise!r}")
         self.context_space = ContextSpace([LOW, LOW], [HIGH, HIGH], names=("goal_x", "goal_y"))
 
     def initial(self, rng: jax.Array, params: jax.Array | None = None) -> UMazeState:
         zero = jnp.zeros((), jnp.float32)
-        return UMazeState(zero, zero, zero, zero, zero, zero, jnp.zeros((), jnp.int32))
+        offset = self.goal_noise * jax.random.normal(rng, (2,)) if self.goal_noise else ()
+        return UMazeState(zero, zero, zero, zero, zero, zero, jnp.zeros((), jnp.int32), offset)
+
+    def goal(self, state: UMazeState, context: Any) -> Any:
+        """Where this episode's goal is (2,)."""
+        return context + state.offset if self.goal_noise else context
 
     def transition(
         self, state: UMazeState, action: jax.Array, rng: jax.Array, params: jax.Array | None = None
@@ -91,7 +102,8 @@ class UMaze(ContextualMDP):
         return state._replace(x=end[0], y=end[1], heading=heading, t=state.t + 1)
 
     def observation(self, state: UMazeState, rng: jax.Array, params: jax.Array | None = None) -> jax.Array:
-        return jnp.concatenate([jnp.stack(state[:6]), state.t[None] / 1000, jnp.asarray(params)]).astype(jnp.float32)
+        goal = self.goal(state, jnp.asarray(params))
+        return jnp.concatenate([jnp.stack(state[:6]), state.t[None] / 1000, goal]).astype(jnp.float32)
 
     def reward(
         self,
@@ -107,7 +119,8 @@ class UMaze(ContextualMDP):
         return self.success(state, jnp.asarray(params))
 
     def success(self, state: UMazeState, context: jax.Array) -> jax.Array:
-        return jnp.hypot(state.x - context[0], state.y - context[1]) <= REACH
+        x, y = self.goal(state, context)
+        return jnp.hypot(state.x - x, state.y - y) <= REACH
 
     def source(self, rng: np.random.Generator) -> Particles:
         return Particles.gaussian([0, 0], 1.0, 100, rng, self.context_space.low, self.context_space.high)
@@ -128,11 +141,12 @@ class UMaze(ContextualMDP):
         """1 - 0.01 (n - 1) with n = max(1, ceil(d - 0.6)): a step covers at most 1, turning is free in this bound.
 
         d is the way around a wall thinner by 0.6: the point may end beside the wall and reach the goal across its
-        edge.
+        edge. Noise brings a goal nearer by up to 4 of its standard deviations, further in 3 of 10,000 episodes.
         """
-        ways = path_length(np.zeros_like(contexts), contexts, thinner=REACH)
+        reach = REACH + 4 * self.goal_noise
+        ways = path_length(np.zeros_like(contexts), contexts, thinner=reach)
         feasible = self.is_feasible(contexts)
-        steps = np.maximum(np.ceil(np.where(feasible, ways, 0.0) - REACH - 1e-4), 1)
+        steps = np.maximum(np.ceil(np.where(feasible, ways, 0.0) - reach - 1e-4), 1)
         return np.where(feasible, 1.0 - 0.01 * (steps - 1), self.worst_return)
 
     def metric(self, name: str) -> Metric | None:
@@ -147,7 +161,8 @@ class UMaze(ContextualMDP):
         picture = np.full((size, size, 3), 255, np.uint8)
         picture[(x < LOW) | (x > HIGH) | (y < LOW) | (y > HIGH)] = 90
         picture[(x < BLOCK[0]) & (y > BLOCK[1]) & (y < BLOCK[2])] = 90
-        picture[np.hypot(x - context[0], y - context[1]) <= REACH] = (60, 170, 90)
+        goal = np.asarray(self.goal(state, context))
+        picture[np.hypot(x - goal[0], y - goal[1]) <= REACH] = (60, 170, 90)
         dx, dy = x - float(state.x), y - float(state.y)
         cos, sin = np.cos(float(state.heading)), np.sin(float(state.heading))
         picture[np.hypot(dx, dy) <= RADIUS] = (200, 60, 50)

@@ -48,7 +48,7 @@ def _mlp(out: int) -> nn.Sequential:
     return nn.Sequential([nn.Dense(WIDTH), nn.relu, nn.Dense(WIDTH), nn.relu, nn.Dense(out)])
 
 
-@partial(jax.jit, static_argnames=("updates", "latent", "squared"))
+@partial(jax.jit, static_argnames=("updates", "latent", "squared", "plain"))
 def train(
     contexts: jax.Array,
     distances: jax.Array,
@@ -57,13 +57,15 @@ def train(
     updates: int,
     latent: int,
     squared: bool,
+    plain: bool = False,
 ) -> tuple[Params, jax.Array]:
     """The parameters after `updates` batches, as one compiled loop, and their stress.
 
-    STARTS networks begin, the first from `key` itself; the best after TRIAL of the updates is trained to the end.
+    STARTS networks begin, the first from `key` itself; the best after TRIAL of the updates is trained to the end. The
+    plain form is one network at a constant rate.
     """
     net = Autoencoder(contexts.shape[1], latent)
-    adam = optax.adam(optax.cosine_decay_schedule(RATE, updates))
+    adam = optax.adam(RATE if plain else optax.cosine_decay_schedule(RATE, updates))
     trial = int(TRIAL * updates)
 
     def fitted(z: jax.Array) -> jax.Array:
@@ -93,7 +95,7 @@ def train(
         carry, _ = jax.lax.scan(update, (params, adam.init(params)), keys[:trial])
         return carry, keys[trial:], stress(carry[0])
 
-    starts = jnp.stack([key, *jax.random.split(key, STARTS - 1)])
+    starts = key[None] if plain else jnp.stack([key, *jax.random.split(key, STARTS - 1)])
     begun = jax.lax.map(begin, starts)  # one after another: batched products of this size are slower on a CPU
     carry, keys, _ = jax.tree.map(lambda leaf: leaf[jnp.argmin(begun[2])], begun)
     (params, _), _ = jax.lax.scan(update, carry, keys)

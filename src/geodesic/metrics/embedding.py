@@ -32,11 +32,12 @@ class Embedding:
     latent: int = 2
     beta: float = 10.0
     squared: bool = False
+    raw: bool = False
     memory: int = MEMORY
 
     def __post_init__(self) -> None:
         check(self, space=as_bounded, worst_return=as_number, contexts=as_size, epochs=as_count, latent=as_count)
-        check(self, beta=as_positive, squared=as_flag, memory=as_count)
+        check(self, beta=as_positive, squared=as_flag, raw=as_flag, memory=as_count)
 
     def fit(self, episodes: Episodes, rng: np.random.Generator, anchors: ArrayLike | None = None) -> Latent:
         seen = latest(episodes, self.space, self.memory, rng)
@@ -44,7 +45,7 @@ class Embedding:
         contexts = self.space.uniform(self.contexts, rng).points
         distances = ReturnDifference(returns).pairwise(contexts, contexts)
         options = (self.epochs, self.latent, self.beta, self.squared)
-        return Latent.fit(contexts, distances, self.space, rng, *options, returns=returns)
+        return Latent.fit(contexts, distances, self.space, rng, *options, returns=returns, raw=self.raw)
 
 
 class Latent:
@@ -62,6 +63,9 @@ class Latent:
         stress = sqrt(sum (|e(c1) - e(c2)| - d)^2 / sum d^2),   NaN where it is not known
 
     tells how well it was fitted in the end: about .002 for straight distances in a square, .17 where one is folded.
+
+    `raw=True` is the form of the authors' code: contexts and distances in their own units, so that these weigh the two
+    losses; one start, at a constant rate.
     """
 
     def __init__(
@@ -72,8 +76,9 @@ class Latent:
         unit: float,
         returns: Returns | None = None,
         stress: float = float("nan"),
+        raw: bool = False,
     ) -> None:
-        self.params, self.space, self.unit, self.stress = params, space, unit, stress
+        self.params, self.space, self.unit, self.stress, self.raw = params, space, unit, stress, raw
         self._returns = returns
         self.net = Autoencoder(space.dim, latent)
         self._encode = jax.jit(partial(self.net.apply, method=Autoencoder.encode))
@@ -91,6 +96,7 @@ class Latent:
         beta: float = 10.0,
         squared: bool = False,
         returns: Returns | None = None,
+        raw: bool = False,
     ) -> Latent:
         """Train on contexts (n, d) and the distances (n, n) between them.
 
@@ -103,19 +109,21 @@ class Latent:
         target = as_points(distances, "distances", n)
         if target.shape != (n, n) or (target < 0).any():
             raise InvalidInput(f"expected distances >= 0 of shape ({n}, {n}), got shape {target.shape}")
-        unit = float(target.max()) or 1.0
+        unit = 1.0 if raw else float(target.max()) or 1.0
         batches = max(1, round(n * (n - 1) / (GROUP * (GROUP - 1))))
         with jax.default_device(jax.local_devices(backend="cpu")[0]):  # many tiny steps in a row: no work for a GPU
             params, stress = train(
-                jnp.asarray(_to_unit(points, space), jnp.float32),
+                jnp.asarray(points if raw else _to_unit(points, space), jnp.float32),
                 jnp.asarray(target / unit, jnp.float32),
                 jax.random.key(int(as_rng(rng).integers(2**31))),
                 as_positive(beta, "beta"),
                 as_count(epochs, "epochs") * batches,
                 as_count(latent, "latent"),
                 as_flag(squared, "squared"),
+                as_flag(raw, "raw"),
             )
-        return cls(jax.device_get(params), space, latent, np.sqrt(unit) if squared else unit, returns, float(stress))
+        unit = np.sqrt(unit) if squared else unit
+        return cls(jax.device_get(params), space, latent, unit, returns, float(stress), raw)
 
     def returns(self, contexts: FloatArray) -> FloatArray:
         if self._returns is None:
@@ -124,13 +132,13 @@ class Latent:
 
     def encode(self, x: FloatArray) -> FloatArray:
         """Latent points (n, latent), in units of the distance."""
-        scaled = jnp.asarray(_to_unit(x, self.space), jnp.float32)
+        scaled = jnp.asarray(x if self.raw else _to_unit(x, self.space), jnp.float32)
         return self.unit * np.asarray(self._encode(self.params, scaled), np.float64)
 
     def decode(self, z: FloatArray) -> FloatArray:
         """Contexts (n, d), clipped to their space."""
         decoded = np.asarray(self._decode(self.params, jnp.asarray(z / self.unit, jnp.float32)), np.float64)
-        return self.space.clip(_from_unit(decoded, self.space))
+        return self.space.clip(decoded if self.raw else _from_unit(decoded, self.space))
 
     def pairwise(self, x: FloatArray, y: FloatArray) -> FloatArray:
         from scipy.spatial.distance import cdist

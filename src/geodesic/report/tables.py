@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from geodesic.analysis.intervals import IQM_SEEDS, MEDIAN_SEEDS, Estimate
-from geodesic.analysis.measures import WINDOW
+import numpy as np
+
+from geodesic.analysis.intervals import IQM_SEEDS, MEDIAN_SEEDS, Estimate, iqm_of
+from geodesic.analysis.measures import WINDOW, deviation
 from geodesic.analysis.statistics import Row
 from geodesic.checks import as_all
 from geodesic.records.reader import RunResult, by_label
+
+if TYPE_CHECKING:
+    from geodesic.runs.tail import Tail
 
 _HEADER = (
     "method",
@@ -88,6 +94,24 @@ def infeasible_table(runs: Sequence[RunResult], markdown: bool = False) -> str:
     return _lay_out([("infeasible contexts at alpha", *(f"{alpha:g}" for alpha in alphas)), *rows], markdown)
 
 
+def tail_table(tails: Sequence[Tail], markdown: bool = False) -> str:
+    """Scores and successes in the worst contexts, over the seeds of each label; nothing without a finished run."""
+    groups: dict[str, list[Tail]] = {}
+    for tail in tails:
+        groups.setdefault(tail.label, []).append(tail)
+    lines = [_tail_cells(label, own) for label, own in groups.items()]
+    if not lines:
+        return ""
+    header = (f"worst {tails[0].share:.0%} of contexts", "seeds", "mean ± std", "IQM", "success")
+    return _lay_out([header, *lines], markdown)
+
+
+def _tail_cells(label: str, tails: Sequence[Tail]) -> tuple[str, ...]:
+    scores, success = np.array([tail.score for tail in tails]), float(np.mean([tail.success for tail in tails]))
+    mean, spread = (_number(float(value)) for value in (scores.mean(), deviation(scores)))
+    return (label, str(len(tails)), f"{mean} ± {spread}", _interval(iqm_of(scores), _number), _percentage(success))
+
+
 def _by_alpha(group: Sequence[RunResult]) -> dict[float, float]:
     seen: dict[float, list[float]] = {}
     for run in group:
@@ -115,7 +139,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         _interval(row.time, _time),
         "-" if math.isnan(row.final_mean) else f"{_number(row.final_mean)} ± {_number(row.final_std)}",
         _interval(row.final_iqm, _number),
-        "-" if math.isnan(row.final_success) else f"{row.final_success:.0%}",
+        _percentage(row.final_success),
         _probability(row.faster),
         _probability(row.better),
     )
@@ -130,6 +154,10 @@ def _interval(estimate: Estimate, show: Callable[[float], str]) -> str:
     if math.isinf(estimate.low):  # an interval from never to never says nothing more
         return show(estimate.value)
     return f"{show(estimate.value)} [{show(estimate.low)}, {show(estimate.high)}]"
+
+
+def _percentage(share: float) -> str:
+    return "-" if math.isnan(share) else f"{share:.0%}"
 
 
 def _probability(estimate: Estimate | None) -> str:

@@ -19,6 +19,7 @@ METRICS = {
     "graph": "steps between discrete contexts",
     "contextual": "the exact contextual distance of a tabular environment under its optimal policy (Algorithm 3)",
     "embedding": "a latent space learned from return differences while training (Algorithms 4 and 5)",
+    "embedding-raw": "the embedding in the units of contexts and returns, as the paper's authors fit it",
     "return-lift": "shortest paths over a nearest-neighbour graph lifted by the return, refitted while training",
 }
 SEGMENT_STEPS = 1000  # environment steps between two looks at the curriculum, where the task does not say

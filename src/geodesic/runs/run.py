@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from geodesic import learners
+from geodesic.contexts import FloatArray
 from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.learners.base import Learner
 from geodesic.records import (
@@ -35,7 +36,7 @@ from geodesic.training.compiled import CompiledTrainer
 from geodesic.training.host import HostTrainer
 from geodesic.training.lesson import Lesson
 from geodesic.training.program import Program
-from geodesic.training.trainer import Policy, Trainer
+from geodesic.training.trainer import Evaluation, Policy, Trainer
 
 MOST_AT_ONCE = 100_000
 SHARED = ("task", "measure", "discount", "learner", "learner_options", "steps", "segment")
@@ -160,6 +161,14 @@ def load_policy(folder: Path, task: Task | None = None, stochastic: bool = False
     trainer = trainer_of([config], task_of(config, task))
     kept = _newest(folder, partial(checkpoint.require, trainer.shapes()))
     return trainer.policy(kept.arrays, stochastic, seed)
+
+
+def score_contexts(folder: Path, contexts: FloatArray, seed: int, task: Task | None = None) -> Evaluation:
+    """The trained agent of a run folder, as the run evaluates it: an episode in each of the contexts (n, d)."""
+    config = read_config(folder)
+    trainer = trainer_of([config], task_of(config, task))
+    kept = _newest(folder, partial(checkpoint.require, trainer.shapes()))
+    return trainer.score(kept.arrays, contexts, seed)
 
 
 def trainer_of(configs: Sequence[RunConfig], task: Task) -> CompiledTrainer | HostTrainer:

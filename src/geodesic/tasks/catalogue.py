@@ -27,12 +27,14 @@ from geodesic.tasks.methods import parse
 from geodesic.tasks.task import Task
 
 ENTRY_POINTS = "geodesic.tasks"
+OF_TASK = ("measure", "discount", "eval_policy", "eval_episodes")  # options of a built-in task itself
 
 
 def load(reference: str | Task, **options: object) -> Task:
     """The task that is meant: 'maze', 'maze:layout=my.txt', 'package.module:object', 'path/file.py:object', a Task.
 
-    An object may be a Task or a function without arguments that makes one. Options go to a built-in environment.
+    An object may be a Task or a function without arguments that makes one. Options go to a built-in environment; those
+    named in OF_TASK change the built-in task itself.
     """
     if isinstance(reference, Task):
         return reference
@@ -143,9 +145,10 @@ def _whole(value: object) -> object:
 
 @cache
 def _cached(name: str, options: tuple[tuple[str, object], ...]) -> Task:
-    values = table(name)
-    made = envs.make(name, **dict(options))
-    facts = _on_host(name, made, dict(options)) if envs.REGISTRY[name].on_host else {"env": made}
+    given = dict(options)
+    values = table(name) | {key: given.pop(key) for key in OF_TASK if key in given}
+    made = envs.make(name, **given)
+    facts = _on_host(name, made, given) if envs.REGISTRY[name].on_host else {"env": made}
     algorithm, learner = values.pop("algorithm"), values.pop("learner")
     offered = values.pop("metrics")
     task = Task(

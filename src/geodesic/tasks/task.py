@@ -43,7 +43,7 @@ MetricMaker = Callable[["Task", float], Metric | Recipe]  # (task, threshold) ->
 Moments = tuple[FloatArray, FloatArray]
 
 PARTICLES = 200  # that stand for a distribution given as ranges
-LEARNED = ("embedding", "return-lift")
+LEARNED = ("embedding", "return-lift", "embedding-raw")
 POLICIES = ("deterministic", "stochastic")
 
 
@@ -64,8 +64,9 @@ class Task:
         without it nothing is refused
     is_feasible: contexts (n, d) -> which can be solved at all; for reports only, curricula do not see it
     metrics: name -> Metric, Recipe, or a function (task, threshold) -> one; metric: the name of the default. A box has
-        "l2", straight lines in units of its sides, "embedding" and "return-lift" of itself; a discrete space must state
-        its metrics. offers: the names that are on offer, where that is not all of them or the environment has metrics
+        "l2", straight lines in units of its sides, "embedding", "return-lift" and "embedding-raw" of itself; a discrete
+        space must state its metrics. offers: the names that are on offer, where that is not all of them or the
+        environment has metrics
     learner, steps, segment, eval_every, eval_episodes, eval_policy: defaults of a run: a PPO or SAC (default: PPO with
         16 environments and normalised observations), environment steps, learner iterations between two looks at the
         curriculum (default: about 1000 steps), segments between two evaluations (default: 50 evaluations a run, 20
@@ -299,7 +300,7 @@ def uniform_within(ranges: Range, space: ContextSpace, what: str) -> Callable[[n
 
 
 def standard_metric(task: Task, name: str, threshold: float) -> Metric | Recipe:
-    """What every bounded box has: straight lines, and the two metrics that are learned while training."""
+    """What every bounded box has: straight lines, and the metrics that are learned while training."""
     if name not in ("l2", *LEARNED):
         raise InvalidInput(f"expected metric {name!r} in metrics= of task {task.name}, found none")
     if name == "l2":
@@ -311,7 +312,7 @@ def standard_metric(task: Task, name: str, threshold: float) -> Metric | Recipe:
         return ReturnLift(task.space, worst, threshold)
     from geodesic.metrics.embedding import Embedding
 
-    return Embedding(task.space, worst)
+    return Embedding(task.space, worst, raw=name == "embedding-raw")
 
 
 def _as_options(value: object, name: str) -> Mapping[str, Mapping[str, Any]]:

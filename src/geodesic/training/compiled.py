@@ -107,6 +107,15 @@ class CompiledTrainer:
             for run in range(len(seeds))
         ]
 
+    def score(self, arrays: Arrays, contexts: FloatArray, seed: int) -> Evaluation:
+        """The agent in a checkpoint of one run: an episode in each of the contexts (n, d)."""
+        learner = checkpoint.unflatten(PREFIX, self._like(), arrays).learner
+        key = np.array((_EVALUATION, seed), dtype=np.uint32)
+        played = self.program.score(learner, np.asarray(contexts, np.float32), key)
+        returns, successes, discounted = jax.device_get(played)
+        scores = self._scores(returns, successes, discounted)
+        return Evaluation(returns, np.asarray(successes, np.float64), scores)
+
     def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
         """The agent in a checkpoint of one run."""
         state: RunState = checkpoint.unflatten(PREFIX, self._like(), arrays)

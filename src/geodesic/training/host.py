@@ -14,14 +14,14 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from geodesic.contexts import Arrays, Particles
+from geodesic.contexts import Arrays, FloatArray, Particles
 from geodesic.errors import RunWarning
 from geodesic.learners.base import Learner
 from geodesic.records import checkpoint
 from geodesic.records.archive import Header, Headers
 from geodesic.tasks import Task
 from geodesic.training.agents import Agents, AgentState, as_policy
-from geodesic.training.lockstep import AGENT, Group
+from geodesic.training.lockstep import AGENT, EVALUATION, Group, as_given, evaluation_of
 from geodesic.training.slots import Slot, Threads, make_env
 from geodesic.training.trainer import Evaluation, Policy, Report
 
@@ -112,6 +112,18 @@ class HostTrainer:
         found = [evaluation for group in self._groups for evaluation in group.evaluate(step)]
         self.seconds["evaluation"] += clock.perf_counter() - began
         return found
+
+    def score(self, arrays: Arrays, contexts: FloatArray, seed: int) -> Evaluation:
+        """The agent in a checkpoint of one run: an episode in each of the contexts (n, d), one after another."""
+        act = self.policy(arrays, self.eval_policy == "stochastic", seed)
+        slot = Slot(make_env(self.task), [EVALUATION, seed], self.task.discount)
+        for context in np.asarray(contexts):
+            obs, ended = slot.begin(Particles(context[None]), 0), len(slot.ended)
+            while len(slot.ended) == ended:
+                action = as_given(act(obs)[None, None], self.agents.spaces[1])[0]
+                obs = slot.step(action, ended).obs
+        slot.env.close()
+        return evaluation_of(slot.ended, self.task.measure)
 
     def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
         """The agent in a checkpoint of one run."""

@@ -192,7 +192,7 @@ class Group:
         ended = sorted((episode for slot in slots for episode in slot.ended), key=lambda e: e.time)
         for slot in slots:
             slot.ended = []
-        return Evaluation(_column(ended, "total"), _column(ended, "success"), self._scores(ended))
+        return evaluation_of(ended, self.shared.task.measure)
 
     def save(self) -> list[Arrays]:
         host = jax.device_get(self.state)
@@ -255,6 +255,10 @@ def as_given(actions: Array, space: gym.Space[Any]) -> Array:
     """Actions (runs, n, ...) of all slots in a row, as the environment wants them."""
     flat = actions.reshape(-1, *actions.shape[2:])
     return flat + int(space.start) if isinstance(space, gym.spaces.Discrete) else flat.astype(space.dtype)
+
+
+def evaluation_of(ended: Sequence[Ended], measure: str) -> Evaluation:
+    return Evaluation(_column(ended, "total"), _column(ended, "success"), _column(ended, MEASURED[measure]))
 
 
 def _column(ended: Sequence[Ended], name: str) -> FloatArray:

@@ -80,7 +80,8 @@ class Compiling(NamedTuple):
 class Program:
     """One environment and one learner, compiled: `init`, `segment` and `evaluate`, each with a leading axis (runs,).
 
-    `discount` is given where the task measures discounted returns.
+    `score` is of one run, on contexts (n, d) that are given. `discount` is given where the task measures discounted
+    returns.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Program:
         self.init = jax.jit(jax.vmap(self._init))
         self.segment = jax.jit(jax.vmap(self._segment), donate_argnums=0)
         self.evaluate = jax.jit(jax.vmap(self._evaluate))
+        self.score = jax.jit(self._score)
         self._ahead: dict[int, Compiling] = {}
 
     @property
@@ -168,18 +170,32 @@ class Program:
 
     def _reset(self, sampler: Sampler, key: Key) -> EnvSlot:
         pick, start, look = jax.random.split(key, 3)
-        context = sample(sampler, pick)
+        return self._begin(sample(sampler, pick), sampler.stage, start, look)
+
+    def _begin(self, context: jax.Array, stage: Leaf, start: Key, look: Key) -> EnvSlot:
         env = self.mdp.initial(start, context)
         obs = self.mdp.observation(env, look, context)
         nothing = () if self.discount is None else jnp.float32(0)
-        return EnvSlot(env, obs, context, sampler.stage, jnp.float32(0), jnp.int32(0), nothing)
+        return EnvSlot(env, obs, context, stage, jnp.float32(0), jnp.int32(0), nothing)
 
     def _evaluate(self, state: RunState, sampler: Sampler, key: Key) -> tuple[Leaf, Leaf, Leaf]:
         """Returns, successes and discounted returns (eval_episodes,) of the policy on contexts from the sampler."""
         reset, run = jax.random.split(key)
-        space = self.mdp.action_space
         slots = jax.vmap(partial(self._reset, sampler))(jax.random.split(reset, self.eval_episodes))
-        nothing = jnp.zeros(self.eval_episodes, bool)
+        return self._play(state.learner, slots, sampler, run)
+
+    def _score(self, learner: LearnerState, contexts: jax.Array, key: Key) -> tuple[Leaf, Leaf, Leaf]:
+        """The same (n,), of one episode in each of the contexts (n, d)."""
+        reset, run = jax.random.split(key)
+        keys = jax.random.split(reset, (len(contexts), 2))
+        stage = jnp.int32(0)
+        slots = jax.vmap(lambda context, key: self._begin(context, stage, *key))(contexts, keys)
+        return self._play(learner, slots, Sampler(contexts[:1], jnp.full(1, 2.0), stage), run)
+
+    def _play(self, learner: LearnerState, slots: EnvSlot, sampler: Sampler, key: Key) -> tuple[Leaf, Leaf, Leaf]:
+        """Each episode to its end; what begins after it, on contexts from the sampler, is not looked at."""
+        episodes, space = len(slots.length), self.mdp.action_space
+        nothing = jnp.zeros(episodes, bool)
         flags = jax.eval_shape(jax.vmap(self.mdp.success), slots.env, slots.context)
         unknown = jnp.zeros(flags.shape, flags.dtype)
 
@@ -190,10 +206,10 @@ class Program:
             slots, ended, success, key = carry
             key, now, act = jax.random.split(key, 3)
             if self.eval_policy == "stochastic":
-                action = legal(self.learner.act(state.learner, slots.obs, act)[0], space)
+                action = legal(self.learner.act(learner, slots.obs, act)[0], space)
             else:
-                action = legal(self.learner.policy(state.learner, slots.obs), space)
-            keys = jax.random.split(now, self.eval_episodes)
+                action = legal(self.learner.policy(learner, slots.obs), space)
+            keys = jax.random.split(now, episodes)
             next_slots, (_, log) = jax.vmap(partial(self._interact, sampler))(slots, action, action, keys)
             totals = jax.tree.map(
                 partial(jnp.where, ended), (slots.total, slots.discounted), (log.total, log.discounted)
@@ -201,7 +217,7 @@ class Program:
             stopped = next_slots._replace(total=totals[0], discounted=totals[1])
             return stopped, ended | log.ended, jnp.where(ended, success, log.success), key
 
-        slots, _, success, _ = jax.lax.while_loop(alive, step, (slots, nothing, unknown, run))
+        slots, _, success, _ = jax.lax.while_loop(alive, step, (slots, nothing, unknown, key))
         return slots.total, success, slots.discounted
 
 

@@ -1,0 +1,224 @@
+"""What the values in which a baseline differs from its original do, on the same episodes.
+
+SPDL: one update from five states, distance of its result to the one with the authors' values (`original`), as a share
+of the step. CURROT: distance of the particles to the target after 10, 20 and 30 updates, in diagonals of the space, in
+front of an agent that masters ever harder contexts. Goal-GAN: distance W2 of the goals that it draws to those of
+intermediate success, in diagonals. Return model and embedding: U-Maze, an agent that knows the way up to some length,
+200 episodes on uniform goals; the model's error, and feasible goals on the embedding's path. Means over seeds.
+
+    python -m benchmarks.fidelity [--seeds 8]
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+import geodesic as gd
+from geodesic.curricula import CURROT, SPDL, GoalGAN
+from geodesic.curricula.constrained import ConstrainedState, Move
+from geodesic.curricula.gaussians import Gaussian
+from geodesic.curricula.regression import NadarayaWatson
+from geodesic.envs.u_maze import UMaze, nearest_free, path_length
+from geodesic.metrics.embedding import Latent
+from geodesic.metrics.returns import ReturnDifference, ReturnModel
+from geodesic.transport.geodesic import Geodesic, wasserstein
+
+BOX = gd.ContextSpace([-4.0, 0.5], [4.0, 8.0])  # PointMass
+DIAGONAL = float(np.linalg.norm(BOX.sides))
+TARGET, TARGET_STD = np.array([2.5, 0.5]), np.array([4e-3, 3.75e-3])
+STATES = (
+    ((0.0, 4.25), (2.0, 1.875), 0),
+    ((0.0, 4.25), (2.0, 1.875), 9),
+    ((1.5, 2.0), (0.8, 0.6), 0),
+    ((2.3, 0.7), (0.2, 0.1875), 0),
+)
+MAZE = UMaze()
+
+
+def spdl(seeds: int) -> None:
+    original = {"bound": "old-new", "baseline": False}
+    forms: dict[str, dict[str, Any]] = {
+        "spdl": {},
+        "spdl:bound=old-new": {"bound": "old-new"},
+        "spdl:baseline=false": {"baseline": False},
+    }
+    for name, options in forms.items():
+        shares = [_share(spdl_update, state, seed, options, original) for state in STATES for seed in range(seeds)]
+        print(f"{name:45s} differs by {np.mean(shares):6.1%} of the step from {':'.join(['spdl', *_words(original)])}")
+
+
+def _words(options: dict[str, Any]) -> list[str]:
+    return [f"{key}={str(value).lower()}" for key, value in options.items()]
+
+
+def _share(update: Any, state: Any, seed: int, options: dict[str, Any], original: dict[str, Any]) -> float:
+    unit = np.full(2, DIAGONAL)
+    theirs = update(state, seed, original)
+    before = Gaussian(np.array(state[0]), np.diag(state[1]))
+    return update(state, seed, options).wasserstein(theirs, unit) / before.wasserstein(theirs, unit)
+
+
+def spdl_update(state: Any, seed: int, options: dict[str, Any]) -> Gaussian:
+    mean, std, offset = state
+    points = gd.Particles.uniform(BOX.low, BOX.high, 10, np.random.default_rng(0))
+    moments = (np.array(mean), np.diag(np.square(std))), (TARGET, np.diag(TARGET_STD**2))
+    bounds = {"kl_threshold": 8000.0, "std_lower_bound": (0.2, 0.1875)}
+    curriculum = SPDL(points, points, BOX, 0.0, *moments, offset, 1.1, steps_per_iteration=10, **bounds, **options)
+    rng = np.random.default_rng(seed)
+    contexts = np.array(mean) + rng.standard_normal((60, 2)) * np.array(std)
+    returns = 60 * np.exp(-(((contexts[:, 0] - 1) / 3) ** 2)) * np.clip(contexts[:, 1] / 4, 0, 1) + 5 * rng.random(60)
+    episodes = gd.Episodes(contexts, returns, np.full(60, 5), np.zeros(60, int))
+    return curriculum.update(curriculum.init(rng), episodes, rng).gaussian
+
+
+class Ball(CURROT):
+    """CURROT that looks for its particles' next places as the authors do: at 100 points of the half ball towards each
+
+    goal and ten on the line to it, and takes the nearest to the goal that is good enough, or else the best.
+    """
+
+    def step(self, state: ConstrainedState, model: NadarayaWatson, rng: np.random.Generator) -> Move:
+        low = model.predict(self.scaled(state.particles)) < self.threshold
+        points = np.where(low[:, None], self.havens(state, rng), state.particles) if low.any() else state.particles
+        goals = self.paired(points, state.goals)
+        way = self.scaled(goals - points)
+        far = np.maximum(np.linalg.norm(way, axis=1), 1e-300)
+        reach = np.minimum(self.epsilon, far)[:, None, None]
+        ball = rng.standard_normal((100, points.shape[1]))
+        ball *= rng.random((100, 1)) ** (1 / points.shape[1]) / np.linalg.norm(ball, axis=1, keepdims=True)
+        ahead = way / far[:, None]
+        along = ball @ ahead.T
+        half = ball[None] - 2 * np.minimum(along, 0).T[:, :, None] * ahead[:, None]
+        line = np.linspace(0.1, 1, 10)[:, None] * ahead[:, None]
+        moved = reach * np.concatenate([half, line], axis=1) * self.space.unit_length
+        places = np.clip(points[:, None] + moved, self.space.low, self.space.high)
+        values = model.predict(self.scaled(places.reshape(-1, points.shape[1]))).reshape(len(points), -1)
+        left = np.where(values > self.threshold, np.linalg.norm(self.scaled(places - goals[:, None]), axis=2), np.inf)
+        found = np.where(np.isfinite(left).any(axis=1), left.argmin(axis=1), values.argmax(axis=1))
+        return Move(places[np.arange(len(points)), found], goals, "moved")
+
+
+def currot(seeds: int) -> None:
+    forms: dict[str, tuple[type[CURROT], dict[str, Any]]] = {
+        "currot": (CURROT, {}),
+        "currot:width=0.3": (CURROT, {"width": 0.3}),
+        "currot:episodes_per_update=20": (CURROT, {"episodes_per_update": 20}),
+        "currot:epsilon=0.064": (CURROT, {"epsilon": 0.7 / DIAGONAL}),
+        "currot, ball probes": (Ball, {}),
+        "all four, the authors'": (Ball, {"width": 0.3, "episodes_per_update": 20, "epsilon": 0.7 / DIAGONAL}),
+    }
+    for name, (form, options) in forms.items():
+        tracks = np.array([currot_track(form, seed, options) for seed in range(seeds)])
+        cells = ", ".join(f"{mean:.3f} ± {std:.3f}" for mean, std in zip(tracks.mean(axis=0), tracks.std(axis=0)))
+        print(f"{name:45s} from the target after 10, 20, 30 updates of 20 episodes: {cells}")
+
+
+def currot_track(form: type[CURROT], seed: int, options: dict[str, Any]) -> list[float]:
+    rng = np.random.default_rng(seed)
+    source = gd.Particles.gaussian([0, 4.25], [2, 1.875], 500, rng, BOX.low, BOX.high)
+    target = gd.Particles.gaussian(TARGET, TARGET_STD, 500, rng, BOX.low, BOX.high)
+    curriculum = form(source, target, BOX, 40.0, **options)
+    state = curriculum.init(rng)
+    track = []
+    for update in range(30):
+        contexts = state.distribution.sample(rng, 20)
+        far = np.linalg.norm(contexts - TARGET, axis=1) / DIAGONAL
+        returns = 80 / (1 + np.exp((0.55 - 0.02 * update - far) / 0.03))
+        state = curriculum.update(state, gd.Episodes(contexts, returns, np.ones(20), np.full(20, state.stage)), rng)
+        track.append(float(np.sqrt((((state.distribution.points - TARGET) / DIAGONAL) ** 2).sum(axis=1).mean())))
+    return [track[9], track[19], track[29]]
+
+
+def goal_gan(seeds: int) -> None:
+    wide = {"generator_width": 256, "discriminator_width": 128}
+    for options in ({}, {"fit_steps": 250}, wide, {"fit_steps": 250, **wide}):
+        distances = [goal_gan_fit(seed, options) for seed in range(seeds)]
+        name = ":".join(["goal-gan", *_words(options)])
+        print(f"{name:75s} {np.mean(distances):.3f} ± {np.std(distances):.3f} from the goals of intermediate success")
+
+
+def goal_gan_fit(seed: int, options: dict[str, Any]) -> float:
+    """Twelve fits in front of an agent that reaches goals on a ring in half of its tries."""
+    rng = np.random.default_rng(seed)
+    source = gd.Particles.gaussian([0, 4.25], [2, 1.875], 500, rng, BOX.low, BOX.high)
+    curriculum = GoalGAN(source, BOX, threshold=0.5, **options)
+    state = curriculum.init(rng)
+    for _ in range(12):
+        contexts = state.distribution.sample(rng, 50)
+        wins = _ring(contexts, rng)
+        state = curriculum.update(state, gd.Episodes(contexts, wins, np.ones(50), np.full(50, state.stage), wins), rng)
+    goals = BOX.uniform(20_000, rng).points
+    angle = np.hypot(*((goals - TARGET) / DIAGONAL).T)
+    between = goals[(angle > 0.25) & (angle < 0.35)][:500]
+    return wasserstein(state.distribution.positive(), gd.Particles(between)) / DIAGONAL
+
+
+def _ring(contexts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Never nearer to the target than .25 diagonals, always beyond .35, in half of the tries between."""
+    far = np.linalg.norm(contexts - TARGET, axis=1) / DIAGONAL
+    chance = np.where(far < 0.25, 0.0, np.where(far > 0.35, 1.0, 0.5))
+    return (rng.random(len(contexts)) < chance).astype(np.float64)
+
+
+def embedding(seeds: int) -> None:
+    forms: dict[str, tuple[str, dict[str, Any]]] = {
+        "embedding": ("matern", {}),
+        "embedding, the authors' kernel": ("rbf", {}),
+        "embedding:squared": ("matern", {"squared": True}),
+        "embedding-raw": ("matern", {"raw": True}),
+        "embedding-raw, the authors' kernel": ("rbf", {"raw": True}),
+    }
+    for name, (kernel, options) in forms.items():
+        found = np.array(
+            [embedding_fit(kernel, reach, s, options) for reach in (8.0, 14.0, 22.0) for s in range(seeds)]
+        )
+        error, *feasible = found.mean(axis=0)
+        cells = ", ".join(f"{share:.0%}" for share in feasible)
+        print(f"{name:45s} return off by {error:.2f} (rms); feasible goals at alpha .25, .5, .75: {cells}")
+
+
+def embedding_fit(kernel: str, reach: float, seed: int, options: dict[str, Any]) -> list[float]:
+    rng, space = np.random.default_rng(seed), MAZE.context_space
+    seen = space.uniform(200, rng).points
+    model = ReturnModel(seen, earned(seen, reach), space, -1.0) if kernel == "matern" else smooth(seen, reach)
+    grid = space.uniform(1000, rng).points
+    error = float(np.sqrt(np.mean((model(grid) - earned(grid, reach)) ** 2)))
+    contexts = space.uniform(500, rng).points
+    distances = ReturnDifference(model).pairwise(contexts, contexts)
+    metric = Latent.fit(contexts, distances, space, rng, returns=model, **options)
+    path = Geodesic(MAZE.source(rng), MAZE.target(rng), metric)
+    return [error, *(float(path(t).weights @ MAZE.is_feasible(path(t).points)) for t in (0.25, 0.5, 0.75))]
+
+
+def earned(goals: np.ndarray, reach: float) -> np.ndarray:
+    """What an agent earns that knows the way to goals at most `reach` far."""
+    feasible = MAZE.is_feasible(goals)
+    ways = path_length(np.zeros_like(goals), nearest_free(goals))
+    known = feasible & (np.where(feasible, ways, np.inf) <= reach)
+    return np.where(known, 1 - 0.01 * np.ceil(np.where(known, ways, 0.0)), -1.0)
+
+
+def smooth(seen: np.ndarray, reach: float) -> Any:
+    """The authors' return model: squared-exponential kernel, one length for raw contexts, around the worst return."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    kernel = ConstantKernel(0.7) * RBF(0.7, (0.05, 50)) + WhiteKernel(0.7, (1e-4, 10))
+    process = GaussianProcessRegressor(kernel).fit(seen, earned(seen, reach) + 1)
+    return lambda goals: process.predict(goals) - 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, default=8)
+    seeds = parser.parse_args().seeds
+    for part in (spdl, currot, goal_gan, embedding):
+        part(seeds)
+        print(flush=True)
+
+
+if __name__ == "__main__":
+    main()
