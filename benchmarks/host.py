@@ -1,4 +1,4 @@
-"""FetchPush with SAC at the paper's settings: our host trainer against Stable-Baselines3's, and where its time goes.
+"""FetchPush with SAC at the paper's settings: our host trainer against Stable-Baselines3's SAC, and where its time goes.
 
     python -m benchmarks.host                 # one run on one core, in turns within one process
     python -m benchmarks.host --runs 1 8 32   # environment steps per second in all, on every core and the accelerator

@@ -52,8 +52,9 @@ class Task:
         its metrics. offers: the names that are on offer, where that is not all of them or the environment has metrics
     learner, steps, segment, eval_every, eval_episodes, eval_policy: defaults of a run: a PPO or SAC (default: PPO with
         16 environments and normalised observations), environment steps, learner iterations between two looks at the
-        curriculum (default: about 1000 steps), segments between two evaluations (default: 50 evaluations a run, 20
-        where the environment is on the host), episodes of an evaluation, and whether its policy is "deterministic" or "stochastic"
+        curriculum (default: about 1000 steps), segments between two evaluations (default: 50 evaluations a run, 20 of one
+        whose environment is on the host),
+        episodes of an evaluation, and whether its policy is "deterministic" or "stochastic"
     methods: name -> default options; compare: the methods that `geodesic compare` takes without being told
     source_moments, target_moments: (mean, covariance) for methods that know Gaussians only; else the particles' own
     drawing: what figures draw with the contexts
