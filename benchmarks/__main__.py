@@ -17,6 +17,8 @@ COMMANDS = (
     ("sweep",),
     ("scale",),
     ("fidelity",),
+    ("safety",),
+    ("beside",),
     ("accelerator", "--runs", "1,8"),
 )
 

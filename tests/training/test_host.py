@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.errors import GeodesicError, RunFailed, RunWarning
+from geodesic.errors import GeodesicError, RunFailed
 from geodesic.records.reader import load_run
 from geodesic.runs import run
 from geodesic.runs.config import configure
@@ -131,7 +131,7 @@ def test_a_run_taken_up_again_is_the_same_to_the_byte(tmp_path: Path, learner: A
 def test_an_environment_that_cannot_say_its_state_goes_on_with_new_episodes_and_says_so(tmp_path: Path) -> None:
     task = a_task(Walk)
     (folder,) = trained(task, PPO, tmp_path, steps=180)
-    with pytest.warns(RunWarning, match="cannot be saved"):
+    with pytest.warns(UserWarning, match="cannot be saved"):
         batch = run.extend(folder, 360, task)
     batch.train()
     steps = [int(line.split(",")[0]) for line in (folder / "episodes.csv").read_text().splitlines()[1:]]

@@ -22,7 +22,7 @@ from geodesic.records import checkpoint, stages
 from geodesic.records.archive import write_archive
 from geodesic.records.checkpoint import Check, Checkpoint, Json
 from geodesic.records.config import RunConfig, versions
-from geodesic.records.files import read_json, write_atomically
+from geodesic.records.files import clear_leftovers, read_json, write_atomically
 from geodesic.records.lock import FolderLock
 from geodesic.records.schema import begun, generations
 from geodesic.records.stages import StageDistribution
@@ -49,14 +49,14 @@ class RunFolder:
     def claim(self, new: bool = False) -> None:
         """Hold the folder, where there is one: who comes second is refused before any work starts; so is a run that
         should be new where there is one."""
-        if self.path.exists():
-            self._lock.take()
+        if os.path.exists(self.path):
+            self._hold()
         if new and begun(self.path):
             raise InvalidInput(f"{self.path} already holds a run; try --resume {self.path}, or another --out")
 
     def create(self, again: bool = False) -> None:
         """A new folder; one that holds a run already is refused, unless it is to begin again."""
-        self._lock.take()
+        self._hold()
         self.claim(new=not again)
         try:
             for path in (*generations(self.path), self.path / "summary.json"):
@@ -186,13 +186,17 @@ class RunFolder:
         self._close_events()
         self._lock.release()
 
+    def _hold(self) -> None:
+        self._lock.take()
+        clear_leftovers(generations(self.path)[0].parent)
+
     def _close_events(self) -> None:
         if self._events is not None:
             self._events.close()
             self._events = None
 
     def _whole(self, check: Check, refused: list[CheckpointError]) -> Iterator[Checkpoint]:
-        for path in filter(Path.exists, generations(self.path)):
+        for path in filter(os.path.exists, generations(self.path)):
             try:
                 yield self._read(path, check)
             except CheckpointError as error:
@@ -203,7 +207,7 @@ class RunFolder:
         if _but_steps(found.meta.get("config")) != _but_steps(self.config.to_json()):
             raise CheckpointError(f"{path} belongs to another run than {self.path / 'config.json'}")
         self._tables.verify(found)
-        whole = stages.read_stages(self.path / stages.FILE)  # never older than the checkpoint
+        whole = stages.read_stages(self.path / stages.FILE, sealed=True)  # never older than the checkpoint
         count, digest = found.count("stages", "count"), hashlib.blake2b(digest_size=32)
         for stage in whole[:count]:
             stages.add_stage(digest, stage)

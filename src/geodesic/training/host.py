@@ -15,14 +15,14 @@ import jax
 import numpy as np
 
 from geodesic.contexts import Arrays, FloatArray, Particles
-from geodesic.errors import RunWarning
+from geodesic.errors import CheckpointError, RunWarning
 from geodesic.learners.base import Learner
 from geodesic.records import checkpoint
 from geodesic.records.archive import Header, Headers
 from geodesic.tasks import Task
 from geodesic.training.agents import Agents, AgentState, as_policy
-from geodesic.training.lockstep import AGENT, EVALUATION, Group, as_given, evaluation_of
-from geodesic.training.slots import Slot, Threads, make_env
+from geodesic.training.lockstep import AGENT, EVALUATION, SLOT, Group, as_given, evaluation_of
+from geodesic.training.slots import COUNTS, Slot, Threads, make_env
 from geodesic.training.trainer import Evaluation, Policy, Report
 
 
@@ -40,9 +40,11 @@ class HostTrainer:
         self.seconds = {"physics": 0.0, "update": 0.0, "evaluation": 0.0}
         self.threads = Threads(1)
         self._at_most = threads or len(os.sched_getaffinity(0))
-        self._sample = make_env(task)
-        self.agents = Agents(learner, self._sample.observation_space, self._sample.action_space)
+        env = make_env(task)
+        self.agents = Agents(learner, env.observation_space, env.action_space)
         self.agents.like()  # a learner that does not fit is refused here
+        self._name = str(env.unwrapped)
+        env.close()
 
     @property
     def segment_steps(self) -> int:
@@ -62,24 +64,26 @@ class HostTrainer:
     def begin(self, seeds: Sequence[int], distributions: Sequence[Particles]) -> None:
         self._groups = [Group(self, seeds[own], distributions[own], [0] * len(seeds[own])) for own in self._parts]
 
+    open = SLOT
+
     def shapes(self) -> Headers:
-        slot = Slot(self._sample, (0, 0))
-        slot.begin(self.task.target_particles, 0)
-        own, n = {name: Header.of(array) for name, array in slot.save().items()}, self.learner.n_envs
+        n, dim = self.learner.n_envs, self.task.space.dim
+        counts, context = Header(np.dtype(np.float64), (len(COUNTS),)), Header(np.dtype(np.float64), (dim,))
         return {
             **checkpoint.shapes(AGENT, self.agents.like()),
-            "seed": Header.of(np.int64(0)),
-            "obs": Header.of(np.zeros((n, self.agents.n_obs), np.float32)),
-            **{f"slot/{env}/{name}": header for env in range(n) for name, header in own.items()},
+            "seed": Header(np.dtype(np.int64), ()),
+            "obs": Header(np.dtype(np.float32), (n, self.agents.n_obs)),
+            **{f"{SLOT}{env}/counts": counts for env in range(n)},
+            **{f"{SLOT}{env}/context": context for env in range(n)},
         }
 
     def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
-        seeds = [int(own["seed"]) for own in arrays]
+        seeds = [_seed(own) for own in arrays]
         self._groups = [Group(self, seeds[own], distributions[own], stages[own], arrays[own]) for own in self._parts]
         if not all(group.unbroken for group in self._groups):
             warnings.warn(
-                f"the state of {self._sample.unwrapped} cannot be saved: its episodes under way are begun anew, so "
-                "this run will differ from an unbroken one (save_state() and restore_state(arrays) would change that)",
+                f"the state of {self._name} cannot be saved: its episodes under way are begun anew, so this run will "
+                "differ from an unbroken one (give it save_state() and restore_state(arrays) to change that)",
                 RunWarning,
                 stacklevel=2,
             )
@@ -129,3 +133,10 @@ class HostTrainer:
         """The agent in a checkpoint of one run."""
         state: AgentState = checkpoint.unflatten(AGENT, self.agents.like(), arrays)
         return as_policy(self.learner, state.learner, self.agents.spaces[1], stochastic, seed)
+
+
+def _seed(arrays: Arrays) -> int:
+    """A run's seed: its episodes are told by it."""
+    if "seed" not in arrays or arrays["seed"].shape != ():
+        raise CheckpointError("the checkpoint is of another trainer: it has no seed")
+    return int(arrays["seed"])
