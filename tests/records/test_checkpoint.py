@@ -5,6 +5,7 @@ import pytest
 
 from geodesic.errors import CheckpointError, RunFailed
 from geodesic.records import checkpoint
+from geodesic.records.files import write_atomically
 
 ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b/c": np.array(3), "k": np.array([1, 2], np.uint32)}
 
@@ -63,7 +64,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(RunFailed, match="No space left on device"):
-        checkpoint.write_atomically(path, fail)
+        write_atomically(path, fail)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 

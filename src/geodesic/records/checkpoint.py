@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from geodesic.contexts import Array, Arrays
-from geodesic.errors import CheckpointError, RunFailed
+from geodesic.errors import CheckpointError
+from geodesic.records.files import write_atomically
 
 Json = dict[str, Any]
 Tree = Any  # of arrays: nested tuples, lists and dictionaries, as JAX knows them
 
 FORMAT = "geodesic-checkpoint-1"
 _META = "__json__"
-
-
-def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Call write(file) on a temporary file beside `path`, then move it there in one step, safely on disk."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise RunFailed(f"cannot write {path}: {error.strerror}") from error
 
 
 def save(path: Path, arrays: Arrays, meta: Json) -> None:

@@ -22,6 +22,7 @@ from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 from geodesic.records import checkpoint
 from geodesic.records.checkpoint import Json
 from geodesic.records.config import RunConfig, versions
+from geodesic.records.files import write_atomically
 from geodesic.records.schema import (
     CONTEXT,
     TABLES,
@@ -111,7 +112,7 @@ class RunFolder:
         """curriculum.npz and a checkpoint that fits the files as they are now."""
         self.flush()
         stages = pack_stages(self._stages)
-        checkpoint.write_atomically(self.path / "curriculum.npz", lambda file: np.savez(file, **stages))  # type: ignore[arg-type]
+        write_atomically(self.path / "curriculum.npz", lambda file: np.savez(file, **stages))  # type: ignore[arg-type]
         lengths = {name: (self.path / name).stat().st_size for name in TABLES}
         whole = {**meta, "config": self.config.to_json(), "lengths": lengths, "stages": len(self._stages)}
         checkpoint.save(checkpoint_path(self.path), arrays, whole)
@@ -167,7 +168,7 @@ class RunFolder:
 
 def write_json(path: Path, values: Json) -> None:
     text = json.dumps(values, indent=2).encode() + b"\n"
-    checkpoint.write_atomically(path, lambda file: file.write(text))
+    write_atomically(path, lambda file: file.write(text))
 
 
 def read_config(path: Path) -> RunConfig:

@@ -14,7 +14,7 @@ import numpy as np
 from geodesic.analysis.intervals import Estimate
 from geodesic.analysis.statistics import Row, of_seeds
 from geodesic.contexts import Arrays
-from geodesic.records.checkpoint import write_atomically
+from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult, by_label
 from geodesic.report.tables import notes, table_cells
 

@@ -10,7 +10,7 @@ import numpy as np
 from geodesic.analysis.curves import mean_curve
 from geodesic.analysis.measures import WINDOW
 from geodesic.contexts import FloatArray
-from geodesic.records.checkpoint import write_atomically
+from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult, by_label
 
 MEASURES = {"return": "return", "discounted": "discounted return", "success": "success rate"}

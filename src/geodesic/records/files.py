@@ -1,0 +1,51 @@
+"""Files that are either as they were or as they should be, also after a kill or a power failure."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from geodesic.errors import RunFailed
+
+TEMPORARY = ".tmp"  # ends the names of files that are being written
+
+
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Call write(file) on a temporary file beside `path`, then move it there in one step, safely on disk."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=TEMPORARY)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+        sync_folder(path.parent)
+    except OSError as error:
+        raise RunFailed(f"cannot write {path}: {error.strerror}") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """The names in a folder, safely on disk; some systems have no way to ask for it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove what writers that were killed left half done; for the folder's one writer."""
+    for path in folder.glob(f".*{TEMPORARY}"):
+        path.unlink(missing_ok=True)

@@ -1,0 +1,205 @@
+"""One writer a folder: who comes second is told who is first, and the dead hold nothing."""
+
+import contextlib
+import json
+import multiprocessing
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from geodesic.errors import InvalidInput, RunFailed
+from geodesic.records import FolderLock
+from geodesic.records import lock as locks
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from geodesic.records import FolderLock
+lock = FolderLock(Path(sys.argv[1]), sys.argv[2]).take()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def holder(folder, owner=""):
+    """A process that holds the folder until its input ends."""
+    command = [sys.executable, "-c", HOLD, str(folder), owner]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def end(process):
+    process.stdin.close()
+    process.wait(30)
+    process.stdout.close()
+
+
+def pretend(folder, **changes):
+    """The lock file of somebody else."""
+    said = {**locks._this_process(), "owner": "", **changes}
+    folder.mkdir(exist_ok=True)
+    (folder / ".lock").write_text(json.dumps(said))
+
+
+def test_a_second_process_is_told_the_first_ones_process_and_host(tmp_path):
+    process = holder(tmp_path)
+    try:
+        said = rf"is being written by process {process.pid} on {platform.node()} since 20.*; wait for its end"
+        with pytest.raises(InvalidInput, match=said):
+            FolderLock(tmp_path).take()
+    finally:
+        end(process)
+    assert list(tmp_path.iterdir()) == []
+    with FolderLock(tmp_path):
+        pass
+
+
+def test_a_second_lock_in_the_same_process_is_refused(tmp_path):
+    with FolderLock(tmp_path / "new") as lock:
+        with pytest.raises(InvalidInput, match=f"written by process {os.getpid()} on"):
+            FolderLock(tmp_path / "new").take()
+        lock.check()
+        assert lock.take() is lock
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_killed_process_holds_nothing(tmp_path):
+    process = holder(tmp_path)
+    process.kill()
+    process.wait()
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+    (tmp_path / f".config.json-abc{locks.TEMPORARY}").write_text("half")
+    (tmp_path / ".mine").write_text("not a leftover of ours")
+    lock = FolderLock(tmp_path).take()
+    assert json.loads((tmp_path / ".lock").read_text())["process"] == os.getpid()
+    lock.release()
+    assert [path.name for path in tmp_path.iterdir()] == [".mine"]
+
+
+def test_the_children_of_a_killed_process_do_not_hold_its_folder(tmp_path):
+    forks = HOLD.replace("sys.stdin.read()", "import os\nif os.fork(): os.kill(os.getpid(), 9)\nsys.stdin.read()")
+    process = subprocess.Popen(
+        [sys.executable, "-c", forks, str(tmp_path), ""], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "held\n"
+    assert process.wait(30) == -signal.SIGKILL
+    with FolderLock(tmp_path):
+        assert json.loads((tmp_path / ".lock").read_text())["process"] == os.getpid()
+    process.stdin.close()
+    process.stdout.close()
+
+
+def test_a_child_that_ends_does_not_release_its_parents_lock(tmp_path):
+    with FolderLock(tmp_path) as lock:
+        child = os.fork()
+        if child == 0:
+            lock.release()
+            os._exit(0)
+        os.waitpid(child, 0)
+        lock.check()
+
+
+def test_the_same_work_takes_over_and_the_earlier_holder_is_told(tmp_path):
+    first = FolderLock(tmp_path, owner="job 3").take()
+    with pytest.raises(InvalidInput):
+        FolderLock(tmp_path, owner="job 4").take()
+    second = FolderLock(tmp_path, owner="job 3").take()
+    with pytest.raises(RunFailed, match=f"was taken over by process {os.getpid()} on .*; stopped, nothing more is"):
+        first.check()
+    first.release()
+    second.check()
+    second.release()
+    with pytest.raises(RunFailed, match="is not held by this process any more"):
+        second.check()
+
+
+def test_a_lock_that_is_taken_away_is_noticed(tmp_path):
+    lock = FolderLock(tmp_path).take()
+    (tmp_path / ".lock").unlink()
+    with pytest.raises(RunFailed, match="was taken from this process"):
+        lock.check()
+
+
+def test_another_machines_lock_holds_until_its_signs_of_life_end(tmp_path):
+    pretend(tmp_path, host="elsewhere", process=1)
+    with pytest.raises(InvalidInput, match="process 1 on elsewhere .*for 10 minutes after its last sign of life"):
+        FolderLock(tmp_path).take()
+    silent = time.time() - locks.STALE_SECONDS - 1
+    os.utime(tmp_path / ".lock", (silent, silent))
+    with FolderLock(tmp_path) as lock:
+        lock.check()
+
+
+def test_the_same_work_takes_over_from_another_machine_at_once(tmp_path):
+    pretend(tmp_path, host="elsewhere", owner="job 3")
+    with FolderLock(tmp_path, owner="job 3") as lock:
+        lock.check()
+
+
+def test_a_check_is_a_sign_of_life(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "BEAT_SECONDS", -1.0)
+    with FolderLock(tmp_path) as lock:
+        os.utime(tmp_path / ".lock", (0, 0))
+        lock.check()
+        assert (tmp_path / ".lock").stat().st_mtime > 0
+
+
+def test_where_the_kernel_has_no_locks_the_living_are_still_told_from_the_dead(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "_flock", lambda descriptor: None)
+    lock = FolderLock(tmp_path).take()
+    with pytest.raises(InvalidInput, match=f"process {os.getpid()}"):
+        FolderLock(tmp_path).take()
+    lock.release()
+    pretend(tmp_path, process=2**30, started="1")
+    with FolderLock(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", '{"process": "x"}', "[" * 3000])
+def test_a_lock_file_that_says_nothing_is_nobodys(tmp_path, content):
+    (tmp_path / ".lock").write_text(content)
+    with FolderLock(tmp_path) as lock:
+        lock.check()
+
+
+def test_a_lock_that_leads_elsewhere_is_refused(tmp_path):
+    (tmp_path / ".lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidInput, match="cannot write to"):
+        FolderLock(tmp_path).take()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_dropped_lock_is_released(tmp_path):
+    FolderLock(tmp_path).take()
+    assert list(tmp_path.iterdir()) == []
+
+
+TURNS = 10
+
+
+def race(folder, gate, wins):
+    for turn in range(TURNS):
+        lock = FolderLock(folder / str(turn))
+        gate.wait()
+        with contextlib.suppress(InvalidInput):
+            lock.take()
+        wins.put(lock.held)
+        gate.wait()
+
+
+def test_of_many_that_come_at_once_one_wins(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    gate, wins = context.Barrier(4), context.Queue()
+    racers = [context.Process(target=race, args=(tmp_path, gate, wins)) for _ in range(4)]
+    for racer in racers:
+        racer.start()
+    for _ in range(TURNS):
+        assert sum(wins.get(timeout=60) for _ in racers) == 1
+    for racer in racers:
+        racer.join(30)
