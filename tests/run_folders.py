@@ -12,7 +12,8 @@ import numpy as np
 
 from geodesic.contexts import Particles
 from geodesic.records.config import RunConfig
-from geodesic.records.schema import CONTEXT, EPISODES, EVALUATIONS, STAGES, StageDistribution, pack_stages
+from geodesic.records.schema import CONTEXT, EPISODES, EVALUATIONS, STAGES
+from geodesic.records.stages import StageDistribution, pack_stages
 
 
 def write_table(path: Path, header: Sequence[str], rows: list[list[Any]]) -> None:

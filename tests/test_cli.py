@@ -203,12 +203,43 @@ def test_a_folder_that_holds_a_run_is_refused(tmp_path, capsys):
 def test_a_damaged_checkpoint_exits_2_in_one_line(tmp_path, capsys):
     assert main(["run", "maze", "--steps", "500", "--out", str(tmp_path)]) == 0
     (tmp_path / "summary.json").unlink()
-    (tmp_path / "checkpoint" / "latest.npz").write_bytes(np.random.default_rng(0).bytes(100))
+    for name in ("latest.npz", "previous.npz"):
+        (tmp_path / "checkpoint" / name).write_bytes(np.random.default_rng(0).bytes(100))
     capsys.readouterr()
     assert main(["run", "--resume", str(tmp_path)]) == 2
     shown = capsys.readouterr().err
-    assert "damaged or foreign checkpoint" in shown
+    assert "damaged or foreign file" in shown
     assert shown.count("\n") == 1
+
+
+def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_it_used(tmp_path):
+    command = [sys.executable, "-m", "geodesic.cli", "run"]
+    subprocess.run([*command, "maze", "--steps", "1000", "--out", tmp_path / "run", "--quiet"], check=True)
+    whole = {name: (tmp_path / "run" / name).read_bytes() for name in ("episodes.csv", "evaluations.csv")}
+    (tmp_path / "run" / "summary.json").unlink()
+    latest = tmp_path / "run" / "checkpoint" / "latest.npz"
+    latest.write_bytes(latest.read_bytes()[:-1])
+    again = [*command, "--resume", str(tmp_path / "run"), "--quiet"]
+    done = subprocess.run(again, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"geodesic: damaged or foreign file {latest}: ")
+    assert done.stderr.endswith("previous.npz, the checkpoint before it\n")
+    assert done.stderr.count("\n") == 1
+    assert {name: (tmp_path / "run" / name).read_bytes() for name in whole} == whole
+
+
+def test_a_run_killed_before_its_figures_draws_them_when_it_is_resumed(tmp_path, capsys):
+    assert main(["run", "maze", "--steps", "500", "--out", str(tmp_path), "--quiet"]) == 0
+    figures = sorted((tmp_path / "figures").iterdir())
+    assert main(["run", "--resume", str(tmp_path)]) == 2
+    assert "is finished; nothing to resume" in capsys.readouterr().err
+    before = figures[-1].read_bytes()
+    figures[-1].unlink()
+    (tmp_path / "figures" / ".run.png-abc.tmp").write_bytes(b"half")
+    assert main(["run", "--resume", str(tmp_path)]) == 0
+    assert f"wrote {figures[-1]}" in capsys.readouterr().out
+    assert sorted((tmp_path / "figures").iterdir()) == figures
+    assert figures[-1].read_bytes() == before
 
 
 def test_no_traceback_reaches_a_user_from_a_fresh_process():

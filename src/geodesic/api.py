@@ -11,7 +11,7 @@ import numpy as np
 
 from geodesic.analysis.statistics import summarise
 from geodesic.errors import InvalidInput
-from geodesic.records import RunConfig, RunFolder, RunResult, load_run, read_config
+from geodesic.records import RunConfig, RunResult, begun, load_run, read_config
 from geodesic.report.tables import format_table
 from geodesic.runs.config import configure, slug
 from geodesic.runs.executors.base import Job, Say, do
@@ -100,5 +100,5 @@ def _chosen(seeds: int | Sequence[int]) -> list[int]:
 
 def _check(config: RunConfig, folder: Path) -> None:
     """A folder that was begun must hold the same run."""
-    if RunFolder(folder, config).begun() and read_config(folder).to_json() != config.to_json():
+    if begun(folder) and read_config(folder).to_json() != config.to_json():
         raise InvalidInput(f"{folder} holds another run (see its config.json); try another out=")

@@ -32,6 +32,10 @@ class CheckpointError(GeodesicError, RuntimeError):
     """A checkpoint is damaged, or belongs to another run."""
 
 
+class RunWarning(UserWarning):
+    """Something about a run that its user should know and that does not stop it."""
+
+
 class MissingExtra(GeodesicError, ImportError):
     """An optional dependency is not installed."""
 

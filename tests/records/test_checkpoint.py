@@ -13,7 +13,8 @@ ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b/c": np.array(3),
 def test_arrays_and_json_survive(tmp_path):
     path = tmp_path / "deep" / "one.npz"
     checkpoint.save(path, ARRAYS, {"step": 5, "nested": {"x": [1.5, None]}})
-    arrays, meta = checkpoint.load(path)
+    found = checkpoint.load(path)
+    arrays, meta = found.arrays, found.meta
     assert meta == {"step": 5, "nested": {"x": [1.5, None]}}
     assert arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
@@ -49,7 +50,7 @@ def test_damage_is_an_error_of_ours(tmp_path, damage):
         flipped = whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :]
         path.write_bytes({"cut": whole[:middle], "flipped": flipped, "empty": b"", "text": b"hello"}[damage])
     before = path.read_bytes()
-    with pytest.raises(CheckpointError, match="checkpoint"):
+    with pytest.raises(CheckpointError, match=r"(damaged|foreign) .*one.npz: "):
         checkpoint.load(path)
     assert path.read_bytes() == before
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geodesic.errors import InvalidInput
+from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.records import by_label, load_comparison, load_run
 from run_folders import write_comparison, write_run
 
@@ -89,20 +89,24 @@ def test_a_line_still_being_written_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("config.json", "{", "expected {path} to be JSON, got Expecting property name"),
-        ("config.json", "[]", "expected {path} to be a run's configuration, got one without name, method, label"),
+        ("config.json", "{", "damaged file {path}: Expecting property name"),
+        ("config.json", "[]", "damaged file {path}: expected a JSON object"),
+        ("config.json", "[" * 100_000, "damaged file {path}: maximum recursion depth exceeded"),
+        ("config.json", '{"name": "m", "method": "m", "label": 3, "seed": 0, "steps": 1}', "got one without label"),
         ("config.json", '{"name": "mine"}', "got one without method, label, seed, steps"),
         ("evaluations.csv", "time,reward\n1,2\n", f"to have the columns {EVALUATION}, got time,reward"),
         ("evaluations.csv", f"{EVALUATION}\n1,2\n", "expected 7 values in line 2 of {path}, got 2"),
         ("evaluations.csv", f"{EVALUATION}\n1,0,0,x,0,0,0\n", "numbers in column return of"),
         ("stages.csv", f"{STAGE}\n0.5,0,0,train,start,1,0,0\n", "whole numbers in column stage of"),
-        ("curriculum.npz", "not an archive", "expected {path} to be an archive of arrays, got"),
+        ("evaluations.csv", f"{EVALUATION}\n1,0,0,1,{'9' * 200_000},0,0\n", "expected {path} to be a table, got field"),
+        ("evaluations.csv", f"{EVALUATION}\n1e300,0,0,1,0,0,0\n", "whole numbers in column step of"),
+        ("curriculum.npz", "not an archive", "damaged or foreign file {path}: "),
     ],
 )
 def test_damage_is_named_in_one_line(tmp_path: Path, name: str, content: str, message: str) -> None:
     folder = write_run(tmp_path / "run")
     (folder / name).write_text(content)
-    with pytest.raises(InvalidInput) as error:
+    with pytest.raises((InvalidInput, CheckpointError)) as error:
         load_run(folder)
     assert message.format(path=folder / name) in str(error.value)
     assert "\n" not in str(error.value)
@@ -111,14 +115,24 @@ def test_damage_is_named_in_one_line(tmp_path: Path, name: str, content: str, me
 def test_foreign_archives_are_refused(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     np.savez(folder / "curriculum.npz", points=np.zeros((1, 1)))
-    with pytest.raises(InvalidInput, match="got none of weights, offsets, stage, step, alpha"):
+    with pytest.raises(CheckpointError, match="got none of weights, offsets, stage, step, alpha"):
         load_run(folder)
     np.savez(
         folder / "curriculum.npz",
         points=np.full((1, 1), np.nan), weights=np.ones(1), offsets=[0, 1], stage=[0], step=[0], alpha=[0],
     )  # fmt: skip
-    with pytest.raises(InvalidInput, match="to hold a distribution per stage, got expected points to be finite"):
+    with pytest.raises(CheckpointError, match="to hold a distribution per stage, got expected points to be finite"):
         load_run(folder)
+
+
+@pytest.mark.parametrize("name", ["episodes.csv", "evaluations.csv", "stages.csv"])
+def test_doubled_rows_are_named_with_their_line(tmp_path: Path, name: str) -> None:
+    table = write_run(tmp_path / "run") / name
+    head, *rows = table.read_text().splitlines(keepends=True)
+    for doubled, line in (([*rows[:2], *rows[1:]], 4), ([*rows, *rows], len(rows) + 2)):
+        table.write_text("".join([head, *doubled]))
+        with pytest.raises(CheckpointError, match=rf"damaged file .*{name}: expected .* to grow .* in line {line};"):
+            load_run(tmp_path / "run")
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:

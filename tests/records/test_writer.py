@@ -7,7 +7,7 @@ import pytest
 
 from geodesic.contexts import Particles
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed
-from geodesic.records import RunConfig, RunFolder, StageDistribution, finished, load_run, read_config, versions
+from geodesic.records import RunConfig, RunFolder, StageDistribution, begun, finished, load_run, read_config, versions
 from geodesic.records.schema import TABLES
 
 CONFIG = RunConfig(
@@ -35,12 +35,27 @@ def add_episodes(folder, *steps):
     folder.episodes(np.array(steps), np.zeros(n, int), ones / 3, np.full(n, 7), (ones, ones / 3, ones * 2.5, -ones))
 
 
+def taken_up(folder):
+    """The folder as the next process finds it and goes on with it."""
+    folder.release()
+    again = RunFolder(folder.path, CONFIG)
+    again.claim()
+    found = again.load()
+    again.take_up()
+    return again, found
+
+
+def files(folder):
+    """Everything but the lock."""
+    return {path.name: path.read_bytes() for path in folder.path.iterdir() if path.is_file() and path.name != ".lock"}
+
+
 def lines(folder, name):
     return (folder.path / name).read_text().splitlines()
 
 
 def test_a_new_folder_has_its_configuration_and_the_heads_of_its_tables(folder):
-    assert sorted(path.name for path in folder.path.iterdir()) == ["config.json", *sorted(TABLES)]
+    assert sorted(path.name for path in folder.path.iterdir()) == [".lock", "config.json", *sorted(TABLES)]
     assert lines(folder, "episodes.csv") == ["step,stage,return,length,success,score,context_length,context_mass"]
     assert lines(folder, "evaluations.csv") == ["step,stage,alpha,return,return_std,success,score"]
     assert lines(folder, "stages.csv") == ["stage,step,alpha,kind,event,particles,infeasible,distance"]
@@ -90,15 +105,14 @@ def test_a_checkpoint_cuts_the_files_back_to_what_they_were(folder):
     folder.stage(stage(0), "train", "start", 0.0, 1.0)
     add_episodes(folder, 7)
     folder.save({"agent": np.arange(3)}, {"segment": 4})
-    then = {path.name: path.read_bytes() for path in folder.path.iterdir() if path.is_file()}
+    then = files(folder)
     folder.stage(stage(1, 20, 0.5, {"heat": np.eye(2)}), "train", "mastered", 0.0, 0.5)
     add_episodes(folder, 14, 21)
     folder.flush()
-    again = RunFolder(folder.path, CONFIG)
-    arrays, meta = again.load()
-    assert (arrays["agent"].tolist(), meta["segment"]) == ([0, 1, 2], 4)
-    again.save(arrays, {"segment": 4})
-    assert {path.name: path.read_bytes() for path in folder.path.iterdir() if path.is_file()} == then
+    again, found = taken_up(folder)
+    assert (found.arrays["agent"].tolist(), found.count("segment")) == ([0, 1, 2], 4)
+    again.save(found.arrays, {"segment": 4})
+    assert files(folder) == then
 
 
 def test_stages_that_the_curriculum_file_has_beyond_the_checkpoint_are_dropped(folder):
@@ -109,8 +123,7 @@ def test_stages_that_the_curriculum_file_has_beyond_the_checkpoint_are_dropped(f
     folder.stage(stage(1, 20, 0.5, {"heat": np.eye(2)}), "train", "mastered", 0.0, 0.5)
     folder.save({}, {})
     (folder.path / "checkpoint" / "latest.npz").write_bytes(checkpoint)
-    again = RunFolder(folder.path, CONFIG)
-    again.load()
+    again, _ = taken_up(folder)
     again.stage(stage(1, 30, 0.25), "train", "mastered", 0.0, 0.5)
     again.save({}, {})
     run = load_run(folder.path)
@@ -122,8 +135,7 @@ def test_stages_that_the_curriculum_file_has_beyond_the_checkpoint_are_dropped(f
 def test_snapshots_survive_a_checkpoint(folder):
     folder.stage(stage(0, snapshot={"heat": np.eye(2)}), "train", "start", 0.0, 1.0)
     folder.save({}, {})
-    again = RunFolder(folder.path, CONFIG)
-    again.load()
+    again, _ = taken_up(folder)
     again.stage(stage(1), "train", "mastered", 0.0, 1.0)
     again.save({}, {})
     first, second = load_run(folder.path).curriculum
@@ -147,15 +159,18 @@ def test_a_checkpoint_of_another_run_is_refused(folder, change):
 def test_a_longer_budget_is_still_the_same_run(folder):
     folder.stage(stage(0), "train", "start", 0.0, 1.0)
     folder.save({}, {"segment": 1})
-    assert RunFolder(folder.path, CONFIG.replace(steps=500)).load()[1]["segment"] == 1
+    assert RunFolder(folder.path, CONFIG.replace(steps=500)).load().count("segment") == 1
 
 
 def test_a_folder_is_begun_with_its_first_checkpoint(folder):
-    assert not folder.begun()
-    RunFolder(folder.path, CONFIG).create()  # there was nothing to lose
+    assert not begun(folder.path)
+    folder.release()
+    folder = RunFolder(folder.path, CONFIG)
+    folder.create()  # there was nothing to lose
     folder.stage(stage(0), "train", "start", 0.0, 1.0)
     folder.save({}, {})
-    assert folder.begun()
+    assert begun(folder.path)
+    folder.release()
     with pytest.raises(InvalidInput, match="already holds a run; try --resume"):
         RunFolder(folder.path, CONFIG).create()
 

@@ -159,11 +159,12 @@ def test_a_damaged_run_fails_alone_and_the_command_says_so(tmp_path, capsys):
     compare(configs, tmp_path, None, LocalProcesses(1))
     damaged = run_folder(tmp_path, configs[0])
     (damaged / "summary.json").unlink()
-    (damaged / "checkpoint" / "latest.npz").write_bytes(b"no checkpoint")
+    for name in ("latest.npz", "previous.npz"):
+        (damaged / "checkpoint" / name).write_bytes(b"no checkpoint")
     arguments = ["compare", "maze", "--methods", "target-only", "--seeds", "2", "--steps", str(STEPS)]
     assert main([*arguments, "--out", str(tmp_path), "--workers", "1"]) == 1
     shown = capsys.readouterr()
-    assert shown.err.startswith("geodesic: target-only seed 0: CheckpointError: damaged or foreign checkpoint")
+    assert shown.err.startswith("geodesic: target-only seed 0: CheckpointError: damaged or foreign file")
     assert shown.err.count("\n") == 1
     assert "1 of 2" in shown.out
     assert (damaged / "checkpoint" / "latest.npz").read_bytes() == b"no checkpoint"

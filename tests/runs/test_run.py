@@ -145,41 +145,52 @@ def test_a_run_killed_at_three_random_moments_ends_as_an_unbroken_one(tmp_path):
     assert len(load_run(broken).stages.stages) > 5
 
 
+def killed(batch):
+    """As if the process of these runs had been killed: nothing is written any more, and nothing is held."""
+    for lesson in batch.lessons:
+        lesson.release()
+
+
 def test_damage_is_refused_and_nothing_is_lost(tmp_path):
     batch = run.start([quick()], [tmp_path])
+    killed(batch)
     checkpoint = tmp_path / "checkpoint" / "latest.npz"
     whole = checkpoint.read_bytes()
     before = contents(tmp_path)
     checkpoint.write_bytes(whole[:-200])
-    with pytest.raises(CheckpointError, match="damaged or foreign checkpoint"):
+    with pytest.raises(CheckpointError, match="damaged or foreign file .*latest.npz"):
         run.resume([quick()], [tmp_path])
     checkpoint.write_bytes(whole)
     with pytest.raises(CheckpointError, match="belongs to another run"):
         run.resume([quick(seed=3)], [tmp_path])
-    older = {name: array for name, array in checkpoints.load(checkpoint)[0].items() if not name.startswith("waiting/")}
-    checkpoints.save(checkpoint, older, checkpoints.load(checkpoint)[1])
+    found = checkpoints.load(checkpoint)
+    older = {name: array for name, array in found.arrays.items() if not name.startswith("waiting/")}
+    checkpoints.save(checkpoint, older, found.meta)
     with pytest.raises(CheckpointError, match="is of another version: it has no 'waiting/contexts'"):
         run.resume([quick()], [tmp_path])
     checkpoint.write_bytes(whole)
     (tmp_path / "episodes.csv").write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"episodes.csv is shorter than its checkpoint says"):
         run.resume([quick()], [tmp_path])
+    (tmp_path / "episodes.csv").write_bytes(before["episodes.csv"].replace(b"step", b"stop"))
+    with pytest.raises(CheckpointError, match=r"episodes.csv is not what its checkpoint says: rows were changed"):
+        run.resume([quick()], [tmp_path])
     (tmp_path / "episodes.csv").write_bytes(before["episodes.csv"])
     (tmp_path / "curriculum.npz").write_bytes(before["curriculum.npz"][:-50])
-    with pytest.raises(CheckpointError, match=r"damaged file .*curriculum.npz"):
+    with pytest.raises(CheckpointError, match=r"damaged or foreign file .*curriculum.npz"):
         run.resume([quick()], [tmp_path])
     (tmp_path / "curriculum.npz").write_bytes(before["curriculum.npz"])
     assert contents(tmp_path) == before
-    assert batch.step == 0
+    assert not (tmp_path / ".lock").exists()
     run.resume([quick()], [tmp_path])
 
 
-@pytest.mark.parametrize("gone", ["segment", "updates", "lengths", "stages"])
+@pytest.mark.parametrize("gone", ["segment", "updates", "tables", "stages", "beside"])
 def test_a_checkpoint_of_another_version_is_refused_in_words(tmp_path, gone):
-    run.start([quick()], [tmp_path])
+    killed(run.start([quick()], [tmp_path]))
     path = tmp_path / "checkpoint" / "latest.npz"
-    arrays, meta = checkpoints.load(path)
-    checkpoints.save(path, arrays, {key: value for key, value in meta.items() if key != gone})
+    found = checkpoints.load(path)
+    checkpoints.save(path, found.arrays, {key: value for key, value in found.meta.items() if key != gone})
     with pytest.raises(CheckpointError, match=f"is of another version: it has no '{gone}'"):
         run.resume([quick()], [tmp_path])
 
@@ -208,7 +219,7 @@ def test_the_trained_agent_can_be_taken_out(tmp_path):
 
 
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path):
-    run.start([quick()], [tmp_path])
+    killed(run.start([quick()], [tmp_path]))
     before = contents(tmp_path)
     with pytest.raises(InvalidInput, match="already holds a run; try --resume"):
         run.start([quick()], [tmp_path])
@@ -325,10 +336,29 @@ def test_the_last_step_is_always_evaluated(tmp_path, steps, evaluated):
     assert summary["target_score"] == pytest.approx(result.evaluations.scores[-1])
 
 
-def test_runs_at_different_steps_do_not_go_on_together(tmp_path):
+def test_runs_that_were_not_started_together_do_not_go_on_together(tmp_path):
     folders = [tmp_path / "a", tmp_path / "b"]
     run.start([quick(steps=1000)], folders[:1]).train()
     run.start([quick(steps=1000, seed=1)], folders[1:])
     assert [run.segment_of(folder) for folder in (*folders, tmp_path / "none")] == [2, 0, None]
-    with pytest.raises(InvalidInput, match=r"expected runs at one step to go on together, got segments \[0, 2\]"):
+    before = contents(folders[0])
+    with pytest.raises(InvalidInput, match=r"expected runs that were started together, got others; try them one by"):
         run.resume([quick(steps=1000), quick(steps=1000, seed=1)], folders)
+    assert contents(folders[0]) == before
+
+
+def test_a_second_process_is_refused_before_anything_is_compiled_or_touched(tmp_path, monkeypatch):
+    batch = run.start([quick(steps=500)], [tmp_path / "a"])
+    before = contents(tmp_path / "a")
+    monkeypatch.setattr("geodesic.training.compiled.CompiledTrainer.prepare", None)
+    for again in (run.start, run.resume):
+        with pytest.raises(InvalidInput, match=rf"is being written by process {os.getpid()} on "):
+            again([quick(steps=500), quick(steps=500, seed=1)], [tmp_path / "a", tmp_path / "b"])
+    with pytest.raises(InvalidInput, match="is being written by process"):
+        run.extend(tmp_path / "a", 1000)
+    assert contents(tmp_path / "a") == before
+    assert not (tmp_path / "b").exists()
+    batch.train()
+    assert not (tmp_path / "a" / ".lock").exists()
+    with pytest.raises(InvalidInput, match="already holds a run"):
+        run.start([quick(steps=500)], [tmp_path / "a"])

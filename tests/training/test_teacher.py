@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, RunFailed
 from geodesic.records import load_run
 from geodesic.training.outstanding import MOST, PATIENCE, Outstanding
 
@@ -150,6 +150,7 @@ def test_it_goes_on_where_it_was_saved(tmp_path):
     practise(broken, 3)
     broken.save({"weights": np.arange(3.0)})
     practise(broken, 2)  # lost, as if the process had been killed here
+    broken.close()
     again = gd.Teacher(task(), "gradient:step=0.25:window=10", out=tmp_path / "broken")
     assert again.restored["weights"].tolist() == [0.0, 1.0, 2.0]
     assert (again.step, again.stage) == (105, 1)
@@ -164,7 +165,47 @@ def test_a_loop_that_never_saves_is_saved_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr("geodesic.training.teacher.AUTOSAVE", -1.0)
     first = gd.Teacher(task(), "gradient:step=0.25:window=10", out=tmp_path)
     practise(first, 3)
+    first.close()
     assert gd.Teacher(task(), "gradient:step=0.25:window=10", out=tmp_path).step == first.step
+
+
+def test_a_folder_has_one_teacher_at_a_time(tmp_path):
+    first = gd.Teacher(task(), out=tmp_path)
+    with pytest.raises(InvalidInput, match=r"is being written by process \d+ on .*"):
+        gd.Teacher(task(), out=tmp_path)
+    first.close()
+    with pytest.raises(RunFailed, match="is not held by this process any more"):
+        practise(first, 1)
+    gd.Teacher(task(), out=tmp_path).finish()
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_a_second_evaluation_at_a_step_is_left_out_also_after_a_kill(tmp_path):
+    teacher = gd.Teacher(task(), out=tmp_path)
+    teacher.evaluation([0.0])
+    practise(teacher, 1)
+    teacher.evaluation([1.0])
+    teacher.save()
+    teacher.close()
+    again = gd.Teacher(task(), out=tmp_path)
+    again.evaluation([2.0])
+    practise(again, 1)
+    again.evaluation([3.0])
+    again.finish()
+    assert load_run(tmp_path).evaluations.returns.tolist() == [0.0, 1.0, 3.0]
+
+
+def test_what_cannot_be_kept_without_pickle_is_refused(tmp_path):
+    teacher = gd.Teacher(task(), out=tmp_path)
+    with pytest.raises(InvalidInput, match="expected arrays of numbers or text to keep, got object for 'agent/memory'"):
+        teacher.save({"memory": np.array([{}])})
+    teacher.save({"words": np.array(["a", "bc"]), "turned": np.arange(6).reshape(2, 3).T, "none": np.zeros((0, 2))})
+    teacher.close()
+    restored = gd.Teacher(task(), out=tmp_path).restored
+    assert restored["words"].tolist() == ["a", "bc"]
+    assert restored["turned"].tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert restored["none"].shape == (0, 2)
+    restored["turned"][0, 0] = 7  # they are the user's own
 
 
 def test_a_folder_of_another_run_is_refused(tmp_path):

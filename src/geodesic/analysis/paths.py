@@ -10,7 +10,7 @@ import numpy as np
 
 from geodesic.contexts import FloatArray
 from geodesic.records.reader import RunResult
-from geodesic.records.schema import StageDistribution
+from geodesic.records.stages import StageDistribution
 from geodesic.transport import wasserstein
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from geodesic.cli.options import EXIT_USAGE, parser
-from geodesic.errors import CheckpointError, GeodesicError, InvalidInput
+from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning
 from geodesic.runtime import one_thread_per_process
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = ["main", "parser"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 on success, 1 on a failed run, 2 on bad usage with a one-line message."""
     options = parser().parse_args(arguments)
+    warnings.formatwarning = _in_one_line
     one_thread_per_process()
     try:
         options.command(options, _console())
@@ -37,6 +39,15 @@ def _console() -> Console:
     from rich.console import Console
 
     return Console(markup=False, highlight=False, soft_wrap=True)
+
+
+def _in_one_line(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """What a user should know of a run, without where in the code it was noticed."""
+    if issubclass(category, RunWarning):
+        return f"geodesic: {' '.join(str(message).split())}\n"
+    return f"{filename}:{lineno}: {category.__name__}: {message}\n"
 
 
 def _complain(error: object, code: int) -> int:

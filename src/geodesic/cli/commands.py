@@ -64,6 +64,10 @@ def run_one(options: argparse.Namespace, console: Console) -> None:
 
     if not options.save_every >= 0:
         raise InvalidInput(f"expected --save-every of at least 0 seconds, got {options.save_every}")
+    if options.resume is not None and _lacks_only_figures(options.resume, options.steps):
+        for path in [options.resume, *write_run_figures(options.resume)]:
+            console.print(f"  wrote {path}")
+        return
     batch = _resumed(options) if options.resume is not None else _started(options)
     batch.checkpoint_seconds = options.save_every
     (lesson,) = batch.lessons
@@ -83,6 +87,14 @@ def run_one(options: argparse.Namespace, console: Console) -> None:
     )
     for path in [folder, *write_run_figures(folder, lesson.task)]:
         console.print(f"  wrote {path}")
+
+
+def _lacks_only_figures(folder: Path, steps: int | None) -> bool:
+    """Whether a run came to its end, and was killed before its figures were drawn."""
+    from geodesic.records import finished, read_config
+    from geodesic.report.figures import drawn
+
+    return finished(folder) and steps in (None, read_config(folder).steps) and not drawn(folder)
 
 
 def _started(options: argparse.Namespace) -> Batch:

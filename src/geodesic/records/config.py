@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import platform
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from types import NoneType
 from typing import Any, Self
 
@@ -84,11 +86,12 @@ def _plain(value: Any) -> Any:
     raise InvalidInput(f"expected options that can be written to a run's config.json, got {value!r:.60}")
 
 
+@cache
 def versions() -> dict[str, str]:
     """The versions that a run's numbers depend on."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found: dict[str, str] = {}
+    found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
             found[name] = version(name)

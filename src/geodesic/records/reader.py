@@ -7,31 +7,38 @@ other damage is an error that names the file.
 from __future__ import annotations
 
 import csv
-import json
-import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 
 import numpy as np
 
 from geodesic.contexts import FloatArray, IntArray
 from geodesic.curricula import REGISTRY
-from geodesic.errors import GeodesicError, InvalidInput
+from geodesic.errors import CheckpointError, InvalidInput
+from geodesic.records.archive import first_line
 from geodesic.records.checkpoint import Json
+from geodesic.records.files import read_json
 from geodesic.records.schema import (
     CONTEXT,
-    CURRICULUM,
     EPISODES,
     EVALUATIONS,
     STAGES,
     EpisodeTable,
     EvaluationTable,
-    StageDistribution,
     StageTable,
     finished,
-    unpack_stage,
 )
+from geodesic.records.stages import FILE, StageDistribution, read_stages
+
+CONFIGURED: dict[str, type] = {"name": str, "method": str, "label": str, "seed": int, "steps": int}
+AND_MAYBE: dict[str, tuple[type, ...]] = {
+    "threshold": (int, float, NoneType),
+    "solved": (int, float, NoneType),
+    "contexts": (list,),
+}
+LARGEST = 2.0**62
 
 Columns = dict[str, list[str]]
 
@@ -115,7 +122,7 @@ def load_run(folder: str | Path) -> RunResult:
         episodes=_episodes(path / "episodes.csv"),
         evaluations=_evaluations(path / "evaluations.csv"),
         stages=_stages(path / "stages.csv"),
-        curriculum=_curriculum(path / "curriculum.npz"),
+        curriculum=_curriculum(path / FILE),
         finished=finished(path),
     )
 
@@ -141,22 +148,19 @@ def by_label(runs: Iterable[RunResult]) -> dict[str, list[RunResult]]:
 def _config(path: Path) -> Json:
     if not path.is_file():
         raise InvalidInput(f"expected {path.parent} to be a run folder with a config.json, got none")
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise InvalidInput(f"expected {path} to be JSON, got {_first_line(error)}") from error
-    wanted = ("name", "method", "label", "seed", "steps")
-    missing = wanted if not isinstance(config, dict) else [key for key in wanted if key not in config]
-    if missing:
-        raise InvalidInput(f"expected {path} to be a run's configuration, got one without {', '.join(missing)}")
-    return dict(config)
+    config = read_json(path)
+    wrong = [name for name, kind in CONFIGURED.items() if not isinstance(config.get(name), kind)]
+    wrong += [name for name, kinds in AND_MAYBE.items() if name in config and not isinstance(config[name], kinds)]
+    if wrong:
+        raise InvalidInput(f"expected {path} to be a run's configuration, got one without {', '.join(wrong)}")
+    return config
 
 
 def _episodes(path: Path) -> EpisodeTable:
     columns = _read_csv(path, EPISODES, more=CONTEXT)
     contexts = [_floats(path, columns, name) for name in columns if name.startswith(CONTEXT)]
     return EpisodeTable(
-        steps=_integers(path, columns, "step"),
+        steps=_increasing(path, columns, "step"),
         stages=_integers(path, columns, "stage"),
         returns=_floats(path, columns, "return"),
         lengths=_integers(path, columns, "length"),
@@ -169,7 +173,7 @@ def _episodes(path: Path) -> EpisodeTable:
 def _evaluations(path: Path) -> EvaluationTable:
     columns = _read_csv(path, EVALUATIONS)
     return EvaluationTable(
-        steps=_integers(path, columns, "step"),
+        steps=_increasing(path, columns, "step"),
         stages=_integers(path, columns, "stage"),
         alphas=_floats(path, columns, "alpha"),
         returns=_floats(path, columns, "return"),
@@ -182,7 +186,7 @@ def _evaluations(path: Path) -> EvaluationTable:
 def _stages(path: Path) -> StageTable:
     columns = _read_csv(path, STAGES)
     return StageTable(
-        stages=_integers(path, columns, "stage"),
+        stages=_increasing(path, columns, "stage"),
         steps=_integers(path, columns, "step"),
         alphas=_floats(path, columns, "alpha"),
         kinds=tuple(columns["kind"]),
@@ -200,11 +204,14 @@ def _read_csv(path: Path, wanted: tuple[str, ...], more: str | None = None) -> C
     try:
         text = path.read_bytes().decode("utf-8")
     except (UnicodeDecodeError, OSError) as error:
-        raise InvalidInput(f"expected {path} to be a table in UTF-8, got {_first_line(error)}") from error
+        raise InvalidInput(f"expected {path} to be a table in UTF-8, got {first_line(error)}") from error
     complete = text[: text.rfind("\n") + 1]
     if not complete:
         return {name: [] for name in wanted}
-    header, *rows = csv.reader(complete.splitlines())
+    try:
+        header, *rows = csv.reader(complete.splitlines())
+    except csv.Error as error:
+        raise InvalidInput(f"expected {path} to be a table, got {first_line(error)}") from error
     extra = header[len(wanted) :]
     if tuple(header[: len(wanted)]) != wanted or not all(more and name.startswith(more) for name in extra):
         raise InvalidInput(f"expected {path} to have the columns {','.join(wanted)}, got {','.join(header):.80}")
@@ -219,32 +226,28 @@ def _floats(path: Path, columns: Columns, name: str) -> FloatArray:
     try:
         return np.array([float(value or "nan") for value in columns[name]], dtype=np.float64)
     except ValueError as error:
-        raise InvalidInput(f"expected numbers in column {name} of {path}, got {_first_line(error)}") from error
+        raise InvalidInput(f"expected numbers in column {name} of {path}, got {first_line(error)}") from error
 
 
 def _integers(path: Path, columns: Columns, name: str) -> IntArray:
     values = _floats(path, columns, name)
-    if not np.array_equal(values, np.round(values)):
+    if not (np.abs(values) < LARGEST).all() or not np.array_equal(values, np.round(values)):
         raise InvalidInput(f"expected whole numbers in column {name} of {path}, got others")
     return values.astype(np.int64)
 
 
+def _increasing(path: Path, columns: Columns, name: str) -> IntArray:
+    """Whole numbers that grow from line to line, as those that one writer leaves do."""
+    values = _integers(path, columns, name)
+    back = np.flatnonzero(np.diff(values) <= 0)
+    if len(back):
+        before, after = values[back[0]], values[back[0] + 1]
+        raise CheckpointError(
+            f"damaged file {path}: expected {name} to grow from line to line, got {after} after {before} in line "
+            f"{back[0] + 3}; two processes may have written it"
+        )
+    return values
+
+
 def _curriculum(path: Path) -> tuple[StageDistribution, ...]:
-    if not path.is_file():
-        return ()
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidInput(f"expected {path} to be an archive of arrays, got {_first_line(error)}") from error
-    missing = [name for name in CURRICULUM if name not in arrays]
-    if missing:
-        raise InvalidInput(f"expected {path} to hold {', '.join(CURRICULUM)}, got none of {', '.join(missing)}")
-    try:
-        return tuple(unpack_stage(arrays, index) for index in range(len(arrays["stage"])))
-    except (IndexError, GeodesicError) as error:
-        raise InvalidInput(f"expected {path} to hold a distribution per stage, got {_first_line(error)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:120]
+    return tuple(read_stages(path)) if path.exists() else ()

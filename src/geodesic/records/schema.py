@@ -1,6 +1,7 @@
 """What lies in a run folder: the columns of its tables and the arrays of its stages, named once.
 
-    run folder         config.json  episodes.csv  evaluations.csv  stages.csv  curriculum.npz  checkpoint/  summary.json
+    run folder         config.json  episodes.csv  evaluations.csv  stages.csv  curriculum.npz  summary.json
+                       checkpoint/latest.npz  checkpoint/previous.npz  and, while it is being written, .lock
     comparison folder  comparison.json  runs/<label>/seed-<k>/, each a run folder
 
 In the tables, `return` is undiscounted, `score` is what the task measures (the same, unless it says otherwise).
@@ -14,14 +15,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.contexts import Arrays, FloatArray, IntArray, Particles
+from geodesic.contexts import FloatArray, IntArray
 
 EPISODES = ("step", "stage", "return", "length", "success", "score")
 EVALUATIONS = ("step", "stage", "alpha", "return", "return_std", "success", "score")
 STAGES = ("stage", "step", "alpha", "kind", "event", "particles", "infeasible", "distance")
 TABLES = {"episodes.csv": EPISODES, "evaluations.csv": EVALUATIONS, "stages.csv": STAGES}
 CONTEXT = "context_"  # before the name of a context value, in the columns of episodes.csv that follow
-CURRICULUM = ("points", "weights", "offsets", "stage", "step", "alpha")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,48 +69,18 @@ class StageTable:
         return np.array([kind == "explore" for kind in self.kinds], dtype=np.bool_)
 
 
-@dataclass(frozen=True, eq=False)
-class StageDistribution:
-    """What a stage trained on, and the pictures its metric left behind (`snapshot`, empty for most methods)."""
-
-    stage: int
-    step: int
-    alpha: float
-    particles: Particles
-    snapshot: Arrays
-
-
-def pack_stages(stages: list[StageDistribution]) -> Arrays:
-    """The arrays of curriculum.npz."""
-    arrays: Arrays = {
-        "points": np.concatenate([stage.particles.points for stage in stages]),
-        "weights": np.concatenate([stage.particles.weights for stage in stages]),
-        "offsets": np.cumsum([0, *(len(stage.particles) for stage in stages)]),
-        "stage": np.array([stage.stage for stage in stages]),
-        "step": np.array([stage.step for stage in stages]),
-        "alpha": np.array([stage.alpha for stage in stages]),
-    }
-    for stage in stages:
-        arrays.update({f"snapshot/{stage.stage}/{name}": value for name, value in stage.snapshot.items()})
-    return arrays
-
-
-def unpack_stage(arrays: Arrays, index: int) -> StageDistribution:
-    """One stage of curriculum.npz."""
-    first, last = (int(offset) for offset in arrays["offsets"][[index, index + 1]])
-    stage = int(arrays["stage"][index])
-    prefix = f"snapshot/{stage}/"
-    return StageDistribution(
-        stage=stage,
-        step=int(arrays["step"][index]),
-        alpha=float(arrays["alpha"][index]),
-        particles=Particles(arrays["points"][first:last], arrays["weights"][first:last]),
-        snapshot={name[len(prefix) :]: value for name, value in arrays.items() if name.startswith(prefix)},
-    )
-
-
 def checkpoint_path(folder: Path) -> Path:
     return folder / "checkpoint" / "latest.npz"
+
+
+def generations(folder: Path) -> list[Path]:
+    """Where checkpoints may be, the newest first."""
+    return [checkpoint_path(folder), folder / "checkpoint" / "previous.npz"]
+
+
+def begun(folder: Path) -> bool:
+    """Whether there is a run to go on with; one cut off before its first checkpoint has nothing to lose."""
+    return (folder / "config.json").exists() and any(path.exists() for path in generations(folder))
 
 
 def finished(folder: Path) -> bool:

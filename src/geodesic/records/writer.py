@@ -1,68 +1,75 @@
 """Writing a run's folder, such that a run cut off at any moment can be taken up again.
 
-Rows are appended to the CSV files as they come; a checkpoint notes how long each file was. Taking a run up again cuts
-the files back to that length, so a resumed run leaves the same bytes as an unbroken one.
+Rows are appended to the CSV files as they come; a checkpoint notes how long each file was, and a digest over it. Taking
+a run up again cuts the files back to that length, so a resumed run leaves the same bytes as an unbroken one. Of the
+last two checkpoints the newest that is whole, and fits the files, is the one that counts.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from geodesic.contexts import Array, Arrays, FloatArray, IntArray
-from geodesic.errors import CheckpointError, InvalidInput, RunFailed
-from geodesic.records import checkpoint
-from geodesic.records.checkpoint import Json
+from geodesic.errors import CheckpointError, InvalidInput, RunFailed, RunWarning
+from geodesic.records import checkpoint, stages
+from geodesic.records.archive import write_archive
+from geodesic.records.checkpoint import Check, Checkpoint, Json
 from geodesic.records.config import RunConfig, versions
-from geodesic.records.files import write_atomically
-from geodesic.records.schema import (
-    CONTEXT,
-    TABLES,
-    StageDistribution,
-    checkpoint_path,
-    pack_stages,
-    unpack_stage,
-)
+from geodesic.records.files import read_json, write_atomically
+from geodesic.records.lock import FolderLock
+from geodesic.records.schema import begun, generations
+from geodesic.records.stages import StageDistribution
+from geodesic.records.tables import Tables, row
 
 
 class RunFolder:
-    """Writes one run's files. Rows wait in memory until `flush`, which `save` calls."""
+    """Writes one run's files, as the only one who does. Rows wait in memory until `flush`, which `save` calls.
 
-    def __init__(self, path: Path, config: RunConfig) -> None:
+    owner: see `FolderLock`.
+    """
+
+    def __init__(self, path: Path, config: RunConfig, owner: str = "") -> None:
         self.path = path
         self.config = config
-        self._waiting: dict[str, list[str]] = {name: [] for name in TABLES}
+        self._lock = FolderLock(path, owner)
+        self._tables = Tables(path)
         self._stages: list[StageDistribution] = []
+        self._digest = hashlib.blake2b(digest_size=32)  # over the stages
+        self._stages_on_disk = 0
+        self._loaded: Checkpoint | None = None
         self._events: Any = None
 
-    def begun(self) -> bool:
-        """Whether there is a run to go on with; one cut off before its first checkpoint has nothing to lose."""
-        return (self.path / "config.json").exists() and checkpoint_path(self.path).exists()
-
-    def create(self) -> None:
-        """A new folder; one that holds a run already is refused."""
-        if self.begun():
+    def claim(self, new: bool = False) -> None:
+        """Hold the folder, where there is one: who comes second is refused before any work starts; so is a run that
+        should be new where there is one."""
+        if self.path.exists():
+            self._lock.take()
+        if new and begun(self.path):
             raise InvalidInput(f"{self.path} already holds a run; try --resume {self.path}, or another --out")
+
+    def create(self, again: bool = False) -> None:
+        """A new folder; one that holds a run already is refused, unless it is to begin again."""
+        self._lock.take()
+        self.claim(new=not again)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            for path in (*generations(self.path), self.path / "summary.json"):
+                path.unlink(missing_ok=True)
             self.describe()
-            contexts = tuple(CONTEXT + name for name in self.config.contexts)
-            for name, columns in TABLES.items():
-                self._append(name, _row((*columns, *(contexts if name == "episodes.csv" else ()))) + "\n", "w")
+            self._tables.create(self.config.contexts)
         except (OSError, RunFailed) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise InvalidInput(f"cannot write to {self.path}: {reason}") from error
 
     def describe(self) -> None:
         """config.json."""
+        self._lock.check()
         write_json(self.path / "config.json", {**self.config.to_json(), "versions": versions()})
 
     def episodes(
@@ -72,28 +79,27 @@ class RunFolder:
         if not len(steps):
             return
         columns = [map(str, steps.tolist()), map(str, stages.tolist()), _texts(returns), map(str, lengths.tolist())]
-        self._waiting["episodes.csv"].extend(map(",".join, zip(*columns, *(_texts(column) for column in rest))))
+        self._tables.waiting("episodes.csv").extend(map(",".join, zip(*columns, *(_texts(column) for column in rest))))
 
     def evaluation(
         self, step: int, stage: int, alpha: float, returns: FloatArray, successes: FloatArray, scores: FloatArray
     ) -> None:
         """An evaluation on the target, from its episodes (n,)."""
         numbers = (alpha, returns.mean(), returns.std(), successes.mean(), scores.mean())
-        self._waiting["evaluations.csv"].append(",".join([str(step), str(stage), *map(_text, numbers)]))
+        self._tables.waiting("evaluations.csv").append(",".join([str(step), str(stage), *map(_text, numbers)]))
 
     def stage(self, new: StageDistribution, kind: str, event: str, infeasible: float, distance: float) -> None:
         """A new stage: its row, and its distribution for curriculum.npz."""
         numbers = (_text(infeasible), _text(distance))
-        row = (new.stage, new.step, _text(new.alpha), kind, event, len(new.particles), *numbers)
-        self._waiting["stages.csv"].append(_row(row))
+        values = (new.stage, new.step, _text(new.alpha), kind, event, len(new.particles), *numbers)
+        self._tables.waiting("stages.csv").append(row(values))
         self._stages.append(new)
+        stages.add_stage(self._digest, new)
 
     def flush(self) -> None:
         """Write what waits."""
-        for name, lines in self._waiting.items():
-            if lines:
-                self._append(name, "\n".join(lines) + "\n")
-                lines.clear()
+        self._lock.check()
+        self._tables.flush()
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
         """TensorBoard scalars."""
@@ -109,61 +115,108 @@ class RunFolder:
         self._events.add_event(Event(step=step, wall_time=time.time(), summary=Summary(value=items)))
 
     def save(self, arrays: Arrays, meta: Json) -> None:
-        """curriculum.npz and a checkpoint that fits the files as they are now."""
+        """curriculum.npz and a checkpoint that fits the files as they are now; what it counts on is on disk before."""
         self.flush()
-        stages = pack_stages(self._stages)
-        write_atomically(self.path / "curriculum.npz", lambda file: np.savez(file, **stages))  # type: ignore[arg-type]
-        lengths = {name: (self.path / name).stat().st_size for name in TABLES}
-        whole = {**meta, "config": self.config.to_json(), "lengths": lengths, "stages": len(self._stages)}
-        checkpoint.save(checkpoint_path(self.path), arrays, whole)
+        tables = self._tables.sync()
+        if self._stages_on_disk != len(self._stages):
+            write_archive(self.path / stages.FILE, stages.pack_stages(self._stages))
+            self._stages_on_disk = len(self._stages)
+        whole = {
+            **meta,
+            "config": self.config.to_json(),
+            "versions": versions(),
+            "tables": tables,
+            "stages": {"count": len(self._stages), "digest": self._digest.hexdigest()},
+        }
+        latest, previous = generations(self.path)
+        checkpoint.save(latest, arrays, whole, keep=previous)
 
-    def load(self) -> tuple[Arrays, Json]:
-        """The last checkpoint, with the files cut back to what they were then."""
-        path = checkpoint_path(self.path)
-        arrays, meta = checkpoint.load(path)
-        if _but_steps(meta.get("config")) != _but_steps(self.config.to_json()):
-            raise CheckpointError(f"{path} belongs to another run than {self.path / 'config.json'}")
-        for part in ("lengths", "stages"):
-            if part not in meta:
-                raise CheckpointError(f"{path} is of another version: it has no {part!r}")
-        for name, length in meta["lengths"].items():
-            file = self.path / name
-            if not file.exists() or file.stat().st_size < length:
-                raise CheckpointError(f"{file} is shorter than its checkpoint says; the run cannot be taken up again")
-        self._stages = self._read_stages(meta["stages"])
-        for name, length in meta["lengths"].items():
-            os.truncate(self.path / name, length)
-        return arrays, meta
+    def load(self, check: Check = lambda headers: None, segment: int | None = None) -> Checkpoint:
+        """The newest checkpoint that is whole and fits the files (of this segment, if one is named).
+
+        Nothing is changed before `take_up`.
+        """
+        refused: list[CheckpointError] = []
+        for found in self._whole(check, refused):
+            if segment is None or found.count("segment") == segment:
+                if refused:
+                    _say(f"{refused[0]}; going on from {found.path}, the checkpoint before it")
+                return found
+        if refused:
+            raise refused[0]
+        what = "a checkpoint" if segment is None else f"a checkpoint of segment {segment}"
+        raise CheckpointError(f"expected {what} in {self.path / 'checkpoint'}, found none")
+
+    def kept(self) -> Iterator[Checkpoint]:
+        """Every checkpoint that is whole and fits the files, the newest first."""
+        return self._whole(lambda headers: None, [])
+
+    def take_up(self) -> None:
+        """Go on from what was loaded: later checkpoints are gone, and the files are what they were then."""
+        if self._loaded is None:
+            raise CheckpointError(f"expected a checkpoint of {self.path} to be loaded before it is taken up")
+        self._lock.check()
+        latest, previous = generations(self.path)
+        if self._loaded.path == previous:
+            os.replace(previous, latest)
+        self._tables.cut()
+        before = self._loaded.meta.get("versions")
+        known = before if isinstance(before, dict) else {}
+        changed = [f"{name} {known.get(name)} is {now}" for name, now in versions().items() if known.get(name) != now]
+        if changed:
+            _say(f"{self.path} was last written with other versions: {', '.join(changed)}; its numbers may differ")
 
     def summary(self, values: Json) -> None:
         """Written last: a folder that has it holds a finished run."""
+        self._lock.check()
         write_json(self.path / "summary.json", values)
 
     def reopen(self) -> None:
         """A finished run that goes on is not finished any more."""
+        self._lock.check()
         (self.path / "summary.json").unlink(missing_ok=True)
 
     def close(self) -> None:
+        """Write what waits; the folder is still held."""
         self.flush()
+        self._close_events()
+
+    def release(self) -> None:
+        """The end of writing, whatever has been written."""
+        self._close_events()
+        self._lock.release()
+
+    def _close_events(self) -> None:
         if self._events is not None:
             self._events.close()
             self._events = None
 
-    def _append(self, name: str, text: str, mode: str = "a") -> None:
-        try:
-            with (self.path / name).open(mode, encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise RunFailed(f"cannot write {self.path / name}: {error.strerror}") from error
+    def _whole(self, check: Check, refused: list[CheckpointError]) -> Iterator[Checkpoint]:
+        for path in filter(Path.exists, generations(self.path)):
+            try:
+                yield self._read(path, check)
+            except CheckpointError as error:
+                refused.append(error)
 
-    def _read_stages(self, n: int) -> list[StageDistribution]:
-        """The first n stages of curriculum.npz, which is never older than the checkpoint."""
-        try:
-            with np.load(self.path / "curriculum.npz", allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            return [unpack_stage(arrays, index) for index in range(n)]
-        except Exception as error:
-            raise CheckpointError(f"damaged file {self.path / 'curriculum.npz'}: {error}") from error
+    def _read(self, path: Path, check: Check) -> Checkpoint:
+        found = checkpoint.load(path, check)
+        if _but_steps(found.meta.get("config")) != _but_steps(self.config.to_json()):
+            raise CheckpointError(f"{path} belongs to another run than {self.path / 'config.json'}")
+        self._tables.verify(found)
+        whole = stages.read_stages(self.path / stages.FILE)  # never older than the checkpoint
+        count, digest = found.count("stages", "count"), hashlib.blake2b(digest_size=32)
+        for stage in whole[:count]:
+            stages.add_stage(digest, stage)
+        if not 0 < count <= len(whole) or digest.hexdigest() != found.text("stages", "digest"):
+            raise CheckpointError(f"{self.path / stages.FILE} is not what its checkpoint says: stages were changed")
+        self._stages, self._digest = whole[:count], digest
+        self._stages_on_disk = count if len(whole) == count else -1  # what is there beyond is to be dropped
+        self._loaded = found
+        return found
+
+
+def _say(text: str) -> None:
+    warnings.warn(text, RunWarning, stacklevel=3)
 
 
 def write_json(path: Path, values: Json) -> None:
@@ -179,14 +232,9 @@ def read_config(path: Path) -> RunConfig:
 def config_in(path: Path) -> RunConfig:
     """The configuration in this file."""
     try:
-        values = json.loads(path.read_text())
+        return RunConfig.from_json(read_json(path))
     except FileNotFoundError:
         raise InvalidInput(f"expected a run folder, found no config.json in {path.parent}") from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"damaged file {path}: {error}") from error
-    if not isinstance(values, dict):
-        raise CheckpointError(f"damaged file {path}: expected a JSON object")
-    return RunConfig.from_json(values)
 
 
 def _but_steps(config: Any) -> Any:
@@ -200,10 +248,3 @@ def _texts(values: Array) -> Iterable[str]:
 
 def _text(value: float) -> str:
     return f"{value:.9g}"
-
-
-def _row(values: Sequence[Any]) -> str:
-    """One line of CSV, quoted where it must be."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(values)
-    return text.getvalue()

@@ -13,6 +13,7 @@ from geodesic import tasks
 from geodesic.analysis.paths import path_stages, stage_path
 from geodesic.contexts import Particles
 from geodesic.errors import GeodesicError, InvalidInput
+from geodesic.records.files import clear_leftovers
 from geodesic.records.reader import RunResult, by_label, load_comparison, load_run
 from geodesic.report import cells, contexts, curves
 from geodesic.report.distances import distance_matrix
@@ -22,10 +23,12 @@ from geodesic.report.stages import stages
 from geodesic.report.style import save
 from geodesic.tasks.task import Task
 
+FIGURES = "figures"
+
 
 def write_run_figures(folder: str | Path, task: Task | None = None) -> list[Path]:
     """The figures of a run folder, in its folder figures/; without a task, the one that the run names."""
-    run, out = load_run(folder), Path(folder) / "figures"
+    run, out = load_run(folder), _out(folder)
     written = [save(curves.single_run(run), out / "run.png")]
     if run.curriculum:
         scene = _scene([run], task)
@@ -37,9 +40,16 @@ def write_run_figures(folder: str | Path, task: Task | None = None) -> list[Path
     return written
 
 
+def drawn(folder: str | Path) -> bool:
+    """Whether the figures of a run that has ended are there, the last of them too, and not older than its end."""
+    ended = (Path(folder) / "summary.json").stat().st_mtime
+    last = [Path(folder) / FIGURES / name for name in ("stages.png", "contexts.png")]
+    return any(path.exists() and path.stat().st_mtime >= ended for path in last)
+
+
 def write_comparison_figures(folder: str | Path, task: Task | None = None) -> list[Path]:
     """The figures of a comparison folder, in its folder figures/; without a task, the one that its runs name."""
-    runs, out = load_comparison(folder), Path(folder) / "figures"
+    runs, out = load_comparison(folder), _out(folder)
     written = [
         save(curves.mean_curves(runs), out / "returns.png"),
         save(curves.iqm_curves(runs), out / "returns-iqm.png"),
@@ -75,6 +85,12 @@ def write_plan_figures(
         figure = distance_matrix(distances, task.drawing, f"{metric} distance".strip())
         written.append(save(figure, out / "distances.png"))
     return written
+
+
+def _out(folder: str | Path) -> Path:
+    out = Path(folder) / FIGURES
+    clear_leftovers(out)
+    return out
 
 
 def _scene(runs: Sequence[RunResult], task: Task | None) -> Scene:

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 
 from geodesic.analysis.paths import path_stages
 from geodesic.records.reader import RunResult
-from geodesic.records.schema import StageDistribution
+from geodesic.records.stages import StageDistribution
 from geodesic.report.scene import Plane, Scene
 from geodesic.report.style import (
     GOAL,

@@ -16,8 +16,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult
-from geodesic.records.schema import StageDistribution
+from geodesic.records.stages import StageDistribution
 
 Colour = tuple[float, float, float] | str
 LineStyle = str | tuple[float, tuple[float, ...]]  # a name, or (offset, lengths of dashes and gaps)
@@ -97,8 +98,8 @@ def new_figure(width: float, height: float) -> Figure:
 
 def save(figure: Figure, path: Path) -> Path:
     """Write a PNG; the same figure gives the same bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=_SETTINGS["savefig.dpi"], metadata={"Software": None})
+    dpi, nothing = _SETTINGS["savefig.dpi"], {"Software": None}
+    write_atomically(path, lambda file: figure.savefig(file, format="png", dpi=dpi, metadata=nothing))
     return path
 
 

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from geodesic import learners
-from geodesic.errors import CheckpointError, InvalidInput, RunFailed
+from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.learners.base import Learner
-from geodesic.records import RunConfig, RunFolder, checkpoint, checkpoint_path, finished, read_config
+from geodesic.records import (
+    Checkpoint,
+    RunConfig,
+    RunFolder,
+    begun,
+    checkpoint,
+    finished,
+    generations,
+    read_config,
+)
+from geodesic.records.archive import Headers
+from geodesic.records.checkpoint import Check
+from geodesic.runs.batch import Batch as Batch
+from geodesic.runs.batch import Progress as Progress
+from geodesic.runs.batch import Watch as Watch
+from geodesic.runs.batch import name_of, silent
 from geodesic.runs.config import task_of
-from geodesic.runs.stopping import Stopping
 from geodesic.runtime import keep_programs
 from geodesic.tasks import Task
 from geodesic.training.compiled import CompiledTrainer
@@ -23,167 +37,105 @@ from geodesic.training.lesson import Lesson
 from geodesic.training.program import Program
 from geodesic.training.trainer import Policy, Trainer
 
+MOST_AT_ONCE = 100_000
 SHARED = ("task", "measure", "discount", "learner", "learner_options", "steps", "segment")
 EVALUATED = ("eval_every", "eval_episodes", "eval_policy")
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Where a run stands, for a progress bar; scores are in the task's measure."""
-
-    step: int
-    steps: int
-    stage: int
-    alpha: float
-    train_score: float
-    target_score: float
-
-
-Watch = Callable[[int, Progress], None]  # (index of the run, where it stands)
-
-
-def _silent(index: int, progress: Progress) -> None:
-    """Nobody is watching."""
-
-
-@dataclass
-class Batch:
-    """Runs that train at once. They share the task, the learner and all counts.
-
-    While the trainer is at work on a segment, what the one before it gave is written to the folders.
-    """
-
-    lessons: list[Lesson]
-    trainer: Trainer
-    segment: int = 0
-    watch: Watch = _silent
-    checkpoint_seconds: float = 20.0
-    lost: dict[int, str] = field(default_factory=dict)  # runs that diverged, and where
-
-    @property
-    def step(self) -> int:
-        return self.segment * self.trainer.segment_steps
-
-    @property
-    def config(self) -> RunConfig:
-        return self.lessons[0].config
-
-    @property
-    def seeds(self) -> list[int]:
-        return [lesson.config.seed for lesson in self.lessons]
-
-    def train(self) -> None:
-        """To the end: segments of training, with the curricula, evaluations and checkpoints in between.
-
-        A run whose parameters or returns are not finite any more is lost: its last checkpoint and records stay as they
-        are, the others go on, and at the end it is named.
-        """
-        started = saved = time.monotonic()
-        if self.segment == 0:
-            self._evaluate()
-        with Stopping() as stop:
-            self._start_segment()
-            while self.step < self.config.steps and self.going:
-                self._take()
-                if self.segment % self.config.eval_every == 0 or self.step >= self.config.steps:
-                    self._evaluate()
-                if stop.asked or time.monotonic() - saved > self.checkpoint_seconds:
-                    self.save()
-                    saved = time.monotonic()
-                if stop.asked:
-                    raise KeyboardInterrupt
-                self._start_segment()
-                self._show()
-        self.save()
-        self._finish(time.monotonic() - started)
-        if self.lost:
-            raise RunFailed("; ".join(self.lost.values()))
-
-    @property
-    def going(self) -> list[tuple[int, Lesson]]:
-        """The runs that go on, with their places in the batch."""
-        return [(index, lesson) for index, lesson in enumerate(self.lessons) if index not in self.lost]
-
-    def save(self) -> None:
-        """A checkpoint of every run. Everything that decides the rest of a run is in it."""
-        arrays = self.trainer.save()
-        for index, lesson in self.going:
-            lesson.save(arrays[index], segment=self.segment)
-
-    def _start_segment(self) -> None:
-        if self.step < self.config.steps:
-            self.trainer.start_segment()
-
-    def _take(self) -> None:
-        """Wait for the segment; the curricula hear of it, and runs that enter a new stage go on there."""
-        reports = self.trainer.finish_segment(self.step)
-        self.segment += 1
-        for index, lesson in self.going:
-            if not reports[index].finite:
-                self.lost[index] = _diverged(lesson.config, self.step)
-            elif lesson.take(reports[index], self.step):
-                self.trainer.enter(index, lesson.state.distribution, lesson.state.stage)
-
-    def _evaluate(self) -> None:
-        evaluations = self.trainer.evaluate(self.seeds, self.step)
-        for index, lesson in self.going:
-            lesson.evaluated(self.step, evaluations[index])
-
-    def _show(self) -> None:
-        """To the folders and to who is watching; the next segment is under way meanwhile."""
-        for index, lesson in self.going:
-            lesson.write()
-            state = lesson.state
-            step, steps = min(self.step, lesson.config.steps), lesson.config.steps
-            scores = lesson.train_score, lesson.target_score
-            self.watch(index, Progress(step, steps, state.stage, state.alpha, *scores))
-
-    def _finish(self, seconds: float) -> None:
-        for _, lesson in self.going:
-            lesson.finish(self.step, seconds=seconds, runs_at_once=len(self.lessons))
-
-
-def _diverged(config: RunConfig, step: int) -> str:
-    return (
-        f"{config.label} seed {config.seed} diverged by step {step}: parameters or returns are not finite; its last "
-        "checkpoint is kept; try a smaller learning_rate"
-    )
-
-
 def start(
-    configs: Sequence[RunConfig], folders: Sequence[Path], task: Task | None = None, watch: Watch = _silent
+    configs: Sequence[RunConfig],
+    folders: Sequence[Path],
+    task: Task | None = None,
+    watch: Watch = silent,
+    owner: str = "",
 ) -> Batch:
-    """New runs, with everything checked and their folders made before any work starts."""
-    lessons, trainer = _set_up(configs, folders, task)
+    """New runs, with everything checked and their folders made before any work starts. owner: see `FolderLock`."""
+    lessons, trainer = _set_up(configs, folders, task, owner)
+    with _held(lessons, new=True):
+        return _begin(lessons, trainer, watch)
+
+
+def resume(
+    configs: Sequence[RunConfig],
+    folders: Sequence[Path],
+    task: Task | None = None,
+    watch: Watch = silent,
+    owner: str = "",
+) -> Batch:
+    """Runs that were started together, taken up from the newest segment that all of them have a checkpoint of.
+
+    A kill between two first checkpoints leaves runs that have one and runs that have none: then all begin again.
+    """
+    lessons, trainer = _set_up(configs, folders, task, owner)
+    with _held(lessons):
+        if all(begun(folder) for folder in folders):
+            return _go_on(lessons, trainer, _common(lessons, trainer.shapes()), watch)
+        if any(segment_of(folder) for folder in folders):
+            raise InvalidInput("expected runs at one step to go on together, got some that have not begun")
+        return _begin(lessons, trainer, watch, again=True)
+
+
+def _common(lessons: Sequence[Lesson], shapes: Headers) -> list[Checkpoint]:
+    """Checkpoints of the newest segment that all runs have one of."""
+    kept = [lesson.restore(shapes) for lesson in lessons]
+    segments = [each.count("segment") for each in kept]
+    first = min(segments)
+    try:
+        pairs = zip(lessons, kept, segments)
+        return [own if at == first else lesson.restore(shapes, segment=first) for lesson, own, at in pairs]
+    except CheckpointError as error:
+        seen = sorted(set(segments))
+        raise InvalidInput(f"expected runs at one step to go on together, got segments {seen}") from error
+
+
+def _set_up(
+    configs: Sequence[RunConfig], folders: Sequence[Path], task: Task | None, owner: str
+) -> tuple[list[Lesson], Trainer]:
+    """What runs at once need; what cannot be had is refused before a folder is made."""
+    task = task_of(configs[0], task)
+    trainer = trainer_of(configs, task)
+    return [Lesson(config, task, RunFolder(path, config, owner)) for config, path in zip(configs, folders)], trainer
+
+
+@contextmanager
+def _held(lessons: Sequence[Lesson], new: bool = False) -> Iterator[None]:
+    """The folders that are there are held before any work starts; all are let go of where it does not."""
+    try:
+        for lesson in lessons:
+            lesson.claim(new)
+        yield
+    except BaseException:
+        for lesson in lessons:
+            lesson.release()
+        raise
+
+
+def _begin(lessons: list[Lesson], trainer: Trainer, watch: Watch, again: bool = False) -> Batch:
+    trainer.prepare(len(lessons))
     for lesson in lessons:
-        lesson.begin()
-    batch = Batch(lessons, trainer, watch=watch)
+        lesson.begin(again)
+    names = [name_of(lesson.config) for lesson in lessons]
+    batch = Batch(lessons, trainer, names, list(range(len(lessons))), watch=watch)
     trainer.begin(batch.seeds, [lesson.state.distribution for lesson in lessons])
     batch.save()
     return batch
 
 
-def resume(
-    configs: Sequence[RunConfig], folders: Sequence[Path], task: Task | None = None, watch: Watch = _silent
-) -> Batch:
-    """Runs taken up from their last checkpoints, which must be of one step."""
-    lessons, trainer = _set_up(configs, folders, task)
-    kept = [lesson.restore() for lesson in lessons]
-    segments = {_segment(meta, path) for (_, meta), path in zip(kept, folders)}
-    if len(segments) > 1:
-        raise InvalidInput(f"expected runs at one step to go on together, got segments {sorted(segments)}")
-    states = [lesson.state for lesson in lessons]
-    trainer.restore([own for own, _ in kept], [s.distribution for s in states], [s.stage for s in states])
-    return Batch(lessons, trainer, segment=segments.pop(), watch=watch)
-
-
-def _set_up(configs: Sequence[RunConfig], folders: Sequence[Path], task: Task | None) -> tuple[list[Lesson], Trainer]:
-    """What runs at once need; what cannot be had is refused before a folder is made."""
-    task = task_of(configs[0], task)
-    trainer = trainer_of(configs, task)
-    lessons = [Lesson(config, task, RunFolder(path, config)) for config, path in zip(configs, folders)]
-    trainer.prepare(len(lessons))
-    return lessons, trainer
+def _go_on(lessons: list[Lesson], trainer: Trainer, kept: Sequence[Checkpoint], watch: Watch) -> Batch:
+    """Everything is looked at before a file is changed."""
+    beside = kept[0].texts("beside")
+    seats = [each.count("seat") for each in kept]
+    together = all(each.texts("beside") == beside for each in kept)
+    if not together or len(set(seats)) < len(seats) or not max(seats) < len(beside) <= MOST_AT_ONCE:
+        raise InvalidInput("expected runs that were started together, got others; try them one by one")
+    trainer.prepare(len(beside))
+    batch = Batch(lessons, trainer, beside, seats, kept[0].count("segment"), watch)
+    states = batch.by_seat([lesson.state for lesson in lessons])
+    arrays = batch.by_seat([each.arrays for each in kept])
+    trainer.restore(arrays, [state.distribution for state in states], [state.stage for state in states])
+    for lesson in lessons:
+        lesson.take_up()
+    return batch
 
 
 def extend(folder: Path, steps: int | None, task: Task | None = None) -> Batch:
@@ -194,8 +146,6 @@ def extend(folder: Path, steps: int | None, task: Task | None = None) -> Batch:
     longer = config if steps is None else config.replace(steps=steps)
     if finished(folder) and longer.steps == config.steps:
         raise InvalidInput(f"the run in {folder} is finished; nothing to resume (--steps N trains on to N steps)")
-    if not RunFolder(folder, config).begun():
-        return start([longer], [folder], task)
     batch = resume([longer], [folder], task)
     own = batch.lessons[0].folder
     if own is not None and longer != config:
@@ -208,8 +158,8 @@ def load_policy(folder: Path, task: Task | None = None, stochastic: bool = False
     """The trained agent of a run folder: observation -> action, as its Gymnasium environment has them."""
     config = read_config(folder)
     trainer = trainer_of([config], task_of(config, task))
-    arrays, _ = checkpoint.load(checkpoint_path(folder))
-    return trainer.policy(arrays, stochastic, seed)
+    kept = _newest(folder, partial(checkpoint.require, trainer.shapes()))
+    return trainer.policy(kept.arrays, stochastic, seed)
 
 
 def trainer_of(configs: Sequence[RunConfig], task: Task) -> CompiledTrainer | HostTrainer:
@@ -238,12 +188,30 @@ def _program(
 
 def segment_of(folder: Path) -> int | None:
     """The segment at which a run folder's last checkpoint was taken; none without one."""
-    path = checkpoint_path(folder)
-    return _segment(checkpoint.load(path)[1], folder) if path.exists() else None
+    return _newest(folder).count("segment") if begun(folder) else None
 
 
-def _segment(meta: dict[str, Any], folder: Path) -> int:
+def _newest(folder: Path, check: Check = lambda headers: None) -> Checkpoint:
+    """The newest whole checkpoint of a folder that somebody may be writing."""
+    latest, previous = generations(folder)
     try:
-        return int(meta["segment"])
-    except KeyError as error:
-        raise CheckpointError(f"{checkpoint_path(folder)} is of another version: it has no {error}") from error
+        return checkpoint.load(latest, check)
+    except CheckpointError:
+        if not previous.exists():
+            raise
+        return checkpoint.load(previous, check)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run can be taken up: at these segments, the newest first, together with those beside it."""
+
+    segments: tuple[int, ...]
+    beside: tuple[str, ...]
+
+
+def standing(config: RunConfig, folder: Path) -> Standing:
+    """Where the run in a folder stands; nowhere before its first checkpoint, or where none can be read."""
+    kept = list(RunFolder(folder, config).kept())
+    beside = kept[0].texts("beside") if kept else [name_of(config)]
+    return Standing(tuple(each.count("segment") for each in kept), tuple(beside))

@@ -15,16 +15,16 @@ import numpy as np
 
 from geodesic.contexts import Arrays
 from geodesic.curricula import Curriculum, State
-from geodesic.errors import CheckpointError, InvalidInput
-from geodesic.records import RunConfig, RunFolder, StageDistribution, checkpoint_path
-from geodesic.records.checkpoint import Json
+from geodesic.errors import CheckpointError, GeodesicError, InvalidInput
+from geodesic.records import Checkpoint, RunConfig, RunFolder, StageDistribution
+from geodesic.records.archive import Headers, first_line
 from geodesic.tasks import Task
 from geodesic.tasks.methods import build
+from geodesic.training.expected import CURRICULUM, check_members, check_state
 from geodesic.training.ordering import Waiting
 from geodesic.training.trainer import Evaluation, Report
 
 RECENT = 20  # training episodes that a progress bar's return is the mean of
-CURRICULUM = "curriculum/"
 
 
 class Lesson:
@@ -47,10 +47,15 @@ class Lesson:
         self.curriculum_seconds = 0.0
         self._unwritten: list[Callable[[], None]] = []
 
-    def begin(self) -> None:
-        """The first stage on record, in a folder of its own."""
+    def claim(self, new: bool = False) -> None:
+        """Hold the folder, where there is one; new: it must not hold a run."""
         if self.folder is not None:
-            self.folder.create()
+            self.folder.claim(new)
+
+    def begin(self, again: bool = False) -> None:
+        """The first stage on record, in a folder of its own; again: in place of a beginning that is there."""
+        if self.folder is not None:
+            self.folder.create(again)
         self._record_stage(0, self.state)
 
     def take(self, report: Report, step: int) -> bool:
@@ -107,21 +112,39 @@ class Lesson:
         seen = {"updates": self.updates, "train_score": self.train_score, "target_score": self.target_score}
         self.folder.save(arrays, {**seen, **meta})
 
-    def restore(self) -> tuple[Arrays, Json]:
-        """Go on from the last checkpoint; what else it holds."""
+    def restore(self, agent: Headers, free: str | None = None, segment: int | None = None) -> Checkpoint:
+        """Stand where the last checkpoint says (the one of this segment, if one is named); no file is changed.
+
+        agent: the arrays that the trainer expects in it. Names that begin with `free` may be anything.
+        """
         if self.folder is None:
             raise InvalidInput("expected a run folder to go on from, got none")
-        arrays, meta = self.folder.load()
-        own = {name.removeprefix(CURRICULUM): arrays[name] for name in arrays if name.startswith(CURRICULUM)}
+        own = self.curriculum.save(self.state)
+        found = self.folder.load(
+            lambda headers: check_members(headers, agent, own, self.curriculum.state_type, free), segment
+        )
+        names = [name for name in found.arrays if name.startswith(CURRICULUM)]
+        kept = {name.removeprefix(CURRICULUM): found.arrays[name] for name in names}
         try:
-            self.state = self.curriculum.load(own)
-            self.waiting = Waiting.load(arrays)
-            self.updates = int(meta["updates"])
-            self.train_score, self.target_score = float(meta["train_score"]), float(meta["target_score"])
+            state, waiting = self.curriculum.load(kept), Waiting.load(found.arrays)
+            check_state(state, waiting, self.task.space.dim)
         except KeyError as error:
-            path = checkpoint_path(self.folder.path)
-            raise CheckpointError(f"{path} is of another version: it has no {error}") from error
-        return arrays, meta
+            raise CheckpointError(f"{found.path} is of another version: it has no {error}") from error
+        except (ValueError, TypeError, IndexError, OverflowError, GeodesicError) as error:
+            raise CheckpointError(f"damaged checkpoint {found.path}: {first_line(error)}") from error
+        self.state, self.waiting, self.updates = state, waiting, found.count("updates")
+        self.train_score, self.target_score = found.number("train_score"), found.number("target_score")
+        return found
+
+    def take_up(self) -> None:
+        """Go on from there: the files are cut back to what they were then."""
+        if self.folder is not None:
+            self.folder.take_up()
+
+    def release(self) -> None:
+        """Nothing more is written, whatever has been."""
+        if self.folder is not None:
+            self.folder.release()
 
     def finish(self, steps: int, **more: Any) -> None:
         """The end: a folder with a summary holds a finished run."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from geodesic.contexts import Arrays, Episodes, FloatArray, Particles, as_count, as_vector
 from geodesic.curricula import State
 from geodesic.errors import InvalidInput
-from geodesic.records import RunConfig, RunFolder, finished, read_config
+from geodesic.records import RunConfig, RunFolder, begun, finished, read_config
 from geodesic.tasks import Task, load
 from geodesic.tasks.methods import resolve
 from geodesic.training.lesson import Lesson
@@ -60,13 +60,14 @@ class Teacher:
         self._outstanding = Outstanding(task.space.dim)
         self._samples = 0
         self._saved: float | None = time.monotonic()
+        self._evaluated = -1  # the step of the last evaluation
         self.step = 0
         self.restored: Arrays = {}
-        if folder is not None and folder.begun():
-            self._go_on(folder)
-        else:
-            self._lesson.begin()
-            self._save({})
+        try:
+            self._begin(folder)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def state(self) -> State:
@@ -125,11 +126,17 @@ class Teacher:
     def evaluation(
         self, returns: ArrayLike, successes: ArrayLike | None = None, discounted: ArrayLike | None = None
     ) -> None:
-        """Returns (n,) of episodes on the target, for the record: tables and figures are about them."""
+        """Returns (n,) of episodes on the target, for the record: tables and figures are about them.
+
+        There is one a step, the first: a loop that is started again may evaluate where it was killed.
+        """
         values = as_vector(np.atleast_1d(np.asarray(returns, np.float64)), "returns")
         flags = np.full(len(values), np.nan) if successes is None else _column(successes, "successes", len(values))
-        self._lesson.evaluated(self.step, Evaluation(values, flags, self._scores(values, flags, discounted)))
-        self._lesson.write()
+        evaluation = Evaluation(values, flags, self._scores(values, flags, discounted))
+        if self.step > self._evaluated:
+            self._evaluated = self.step
+            self._lesson.evaluated(self.step, evaluation)
+            self._lesson.write()
 
     def save(self, agent: Arrays | None = None) -> None:
         """A checkpoint, with arrays of one's own that `restored` gives back."""
@@ -142,9 +149,15 @@ class Teacher:
         if self._saved is not None:
             self._save({})
         self._lesson.finish(self.step)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder without ending the run: another teacher, here or elsewhere, can go on with it."""
+        self._lesson.release()
 
     def _save(self, agent: Arrays) -> None:
-        self._lesson.save(agent, step=self.step, samples=self._samples, began=self._outstanding.count)
+        counts = {"step": self.step, "samples": self._samples, "began": self._outstanding.count}
+        self._lesson.save(agent, **counts, evaluated=self._evaluated + 1)
 
     def _autosave(self) -> None:
         self._lesson.write()
@@ -152,15 +165,26 @@ class Teacher:
             self._save({})
             self._saved = time.monotonic()
 
+    def _begin(self, folder: RunFolder | None) -> None:
+        if folder is not None:
+            folder.claim()
+        if folder is not None and begun(folder.path):
+            self._go_on(folder)
+        else:
+            self._lesson.begin()
+            self._save({})
+
     def _go_on(self, folder: RunFolder) -> None:
         if read_config(folder.path).to_json() != folder.config.to_json():
             raise InvalidInput(f"{folder.path} holds another run (see its config.json); try another out=")
         if finished(folder.path):
             raise InvalidInput(f"the run in {folder.path} is finished; try another out=")
-        arrays, meta = self._lesson.restore()
-        self.restored = {name.removeprefix(AGENT): arrays[name] for name in arrays if name.startswith(AGENT)}
-        self.step, self._samples = int(meta["step"]), int(meta["samples"])
-        self._outstanding.start_at(int(meta["began"]))
+        kept = self._lesson.restore({}, free=AGENT)
+        self.restored = {name.removeprefix(AGENT): kept.arrays[name] for name in kept.arrays if name.startswith(AGENT)}
+        self.step, self._samples = kept.count("step"), kept.count("samples")
+        self._outstanding.start_at(kept.count("began"))
+        self._evaluated = kept.count("evaluated") - 1
+        self._lesson.take_up()
 
     def _scores(self, returns: FloatArray, successes: FloatArray, discounted: ArrayLike | None) -> FloatArray:
         """The episodes in the task's measure."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geodesic.contexts import Arrays, Episodes, FloatArray, IntArray, Particles
+from geodesic.records.archive import Headers
 
 Policy = Callable[[NDArray[np.float32]], NDArray[Any]]  # observation -> action, as the Gymnasium environment has them
 
@@ -48,10 +49,13 @@ class Trainer(Protocol):
         """Environment steps of a run in one segment."""
 
     def prepare(self, runs: int) -> None:
-        """What takes long before so many runs can begin, such as compiling, may start now. Called first."""
+        """What takes long before so many runs can begin, such as compiling, may start now."""
 
     def begin(self, seeds: Sequence[int], distributions: Sequence[Particles]) -> None:
         """Fresh agents, on the first stages."""
+
+    def shapes(self) -> Headers:
+        """Names, types and shapes of what `save` gives for one run."""
 
     def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
         """Agents and environments as `save` gave them, on the stages that they are in."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from geodesic.records import RunConfig, finished
+from geodesic.records import RunConfig, begun, finished
 from geodesic.tasks import Task
 
 SAY_EVERY = 0.3  # seconds between two messages of a job
@@ -98,16 +98,28 @@ def do(job: Job, say: Say, task: Task | None = None) -> None:
 
 
 def groups(job: Job) -> list[tuple[list[int], bool]]:
-    """Runs of a job by the step they stand at: [(places in the job, whether there is a checkpoint)]."""
-    from geodesic.runs.run import segment_of
+    """Which unfinished runs of a job go on together: [(places in the job, whether there is a checkpoint)].
 
-    found: dict[int, list[int]] = {}
-    for place, folder in enumerate(job.folders):
-        if finished(folder):
-            continue
-        segment = segment_of(folder)
-        found.setdefault(-1 if segment is None else segment, []).append(place)
-    return [(places, segment >= 0) for segment, places in sorted(found.items())]
+    Those that were started together and have a checkpoint of one segment in common, and, from the start, those that
+    have none; with them those that a kill left at their first checkpoint. What cannot be read comes last, alone.
+    """
+    from geodesic.runs.run import standing
+
+    left = [place for place, folder in enumerate(job.folders) if not finished(folder)]
+    stands = {place: standing(job.configs[place], job.folders[place]) for place in left}
+    unread = [place for place in left if begun(job.folders[place]) and not stands[place].segments]
+    fresh = [place for place in left if not begun(job.folders[place])]
+    going = [place for place in left if stands[place].segments]
+    at_start = [place for place in going if fresh and stands[place].segments == (0,)]
+    found = [(sorted([*fresh, *at_start]), bool(at_start))] if fresh else []
+    going = sorted(set(going) - set(at_start), key=lambda place: (stands[place].segments, place), reverse=True)
+    while going:
+        first = stands[going[0]]
+        mates = [place for place in going if stands[place].beside == first.beside]
+        chosen = max(([place for place in mates if at in stands[place].segments] for at in first.segments), key=len)
+        found.append((sorted(chosen), True))
+        going = [place for place in going if place not in chosen]
+    return [*found, *(([place], True) for place in unread)]
 
 
 def why(error: BaseException) -> str:
