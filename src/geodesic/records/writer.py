@@ -22,7 +22,7 @@ from geodesic.records import checkpoint, stages
 from geodesic.records.archive import write_archive
 from geodesic.records.checkpoint import Check, Checkpoint, Json
 from geodesic.records.config import RunConfig, versions
-from geodesic.records.files import read_json, write_atomically
+from geodesic.records.files import clear_leftovers, read_json, write_atomically
 from geodesic.records.lock import FolderLock
 from geodesic.records.schema import begun, generations
 from geodesic.records.stages import StageDistribution
@@ -50,13 +50,13 @@ class RunFolder:
         """Hold the folder, where there is one: who comes second is refused before any work starts; so is a run that
         should be new where there is one."""
         if self.path.exists():
-            self._lock.take()
+            self._hold()
         if new and begun(self.path):
             raise InvalidInput(f"{self.path} already holds a run; try --resume {self.path}, or another --out")
 
     def create(self, again: bool = False) -> None:
         """A new folder; one that holds a run already is refused, unless it is to begin again."""
-        self._lock.take()
+        self._hold()
         self.claim(new=not again)
         try:
             for path in (*generations(self.path), self.path / "summary.json"):
@@ -185,6 +185,10 @@ class RunFolder:
         """The end of writing, whatever has been written."""
         self._close_events()
         self._lock.release()
+
+    def _hold(self) -> None:
+        self._lock.take()
+        clear_leftovers(generations(self.path)[0].parent)
 
     def _close_events(self) -> None:
         if self._events is not None:
