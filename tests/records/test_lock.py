@@ -96,13 +96,10 @@ def test_the_children_of_a_killed_process_do_not_hold_its_folder(tmp_path):
 
 
 def test_a_child_that_ends_does_not_release_its_parents_lock(tmp_path):
-    with FolderLock(tmp_path) as lock:
-        child = os.fork()
-        if child == 0:
-            lock.release()
-            os._exit(0)
-        os.waitpid(child, 0)
-        lock.check()
+    forks = HOLD.replace("sys.stdin.read()", "import os\nif os.fork(): os.wait()\nelse: sys.exit()\nlock.check()")
+    done = subprocess.run([sys.executable, "-c", forks, str(tmp_path), ""], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_same_work_takes_over_and_the_earlier_holder_is_told(tmp_path):

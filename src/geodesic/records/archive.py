@@ -1,7 +1,8 @@
 """Archives of arrays (.npz) that may come from anywhere: looked at before they are read, and nothing in them is run.
 
 Members are stored plainly, one after another, so what is read is never larger than the file. A member's name, type and
-shape are known from a few bytes at its head; a reader says what it expects before any data is loaded.
+shape are known from a few bytes at its head; a reader says what it expects before any data is loaded. The archive's
+comment, its last bytes, is a digest over all before it: the seal.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 
@@ -33,6 +34,7 @@ _HEAD = re.compile(
 )
 _END, _END_64 = struct.Struct("<4s4H2LH"), struct.Struct("<4sQ2H2L4Q")
 _LOCATOR = 20  # bytes between the two, in archives beyond 4 GiB
+SEAL = 64  # bytes: a digest in hexadecimal
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,13 @@ Headers = dict[str, Header]
 
 
 class Archive:
-    """An archive that is open: its members' headers, and their data on demand."""
+    """An archive that is open: its members' headers, and their data on demand. sealed: whether it must have a seal."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, sealed: bool = True) -> None:
         self.path = path
         try:
             self._file = _plain_file(path)
+            _check_ends(self._file, sealed)
             self._zip = zipfile.ZipFile(self._file)
             self._members = _members(self._zip, os.fstat(self._file.fileno()).st_size)
             self.headers: Headers = {name: self._header(info) for name, info in self._members.items()}
@@ -109,9 +112,26 @@ class Archive:
 
 
 def write_archive(path: Path, arrays: Mapping[str, Any], keep: Path | None = None) -> None:
-    """Arrays of numbers or text, in one file; keep: where to the file that was there before is moved."""
+    """Arrays of numbers or text, in one sealed file; keep: where to the file that was there before is moved."""
     members = plain(arrays)
-    write_atomically(path, lambda file: np.savez(file, **members), keep)  # type: ignore[arg-type]
+
+    def write(file: IO[bytes]) -> None:
+        np.savez(file, **members)  # type: ignore[arg-type]
+        end = file.seek(-2, os.SEEK_END)
+        file.write(SEAL.to_bytes(2, "little"))
+        file.write(_seal(file, end + 2))
+
+    write_atomically(path, write, keep)
+
+
+def _seal(file: IO[bytes], length: int) -> bytes:
+    """A digest over the first bytes of a file, in pieces; the file is then where they end."""
+    digest = hashlib.blake2b(digest_size=SEAL // 2)
+    file.seek(0)
+    while length > 0 and (part := file.read(min(length, 2**20))):
+        digest.update(part)
+        length -= len(part)
+    return digest.hexdigest().encode()
 
 
 def plain(arrays: Mapping[str, Any]) -> Arrays:
@@ -138,26 +158,30 @@ def _plain(name: str, value: Any) -> Array:
     return array.astype(array.dtype.newbyteorder("<")) if array.dtype.byteorder == ">" else array
 
 
-def _plain_file(path: Path) -> Any:
-    """A file that is one, with a list of members that is short enough to be read."""
+def _plain_file(path: Path) -> IO[bytes]:
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError("not a file")
-    file = path.open("rb")
-    try:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _END_64.size - _LOCATOR - _END.size))
-        tail = file.read()
-        if tail[-_END.size :][:4] != b"PK\5\6":
-            raise ValueError("not an archive of arrays, or cut off")
-        listed = _END.unpack(tail[-_END.size :])[5]
-        if listed == 0xFFFFFFFF:
-            listed = _END_64.unpack(tail[: _END_64.size])[8]
-        if listed > LONGEST_LIST:
-            raise ValueError("more members than it should have")
-    except BaseException:
-        file.close()
-        raise
-    return file
+    return path.open("rb")
+
+
+def _check_ends(file: IO[bytes], sealed: bool) -> None:
+    """Refuse what is not an archive, or has another seal than its content, or too long a list of members."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _END_64.size - _LOCATOR - _END.size - SEAL))
+    tail = file.read()
+    has_seal = tail[-SEAL - _END.size :][:4] == b"PK\5\6" and int.from_bytes(tail[-SEAL - 2 : -SEAL], "little") == SEAL
+    if has_seal and _seal(file, size - SEAL) != tail[-SEAL:]:
+        raise ValueError("its content is not what its digest says")
+    if sealed and not has_seal:
+        raise ValueError("it does not end with a digest; it was cut off, or is of an older format")
+    tail = tail[: -SEAL if has_seal else None]
+    if tail[-_END.size :][:4] != b"PK\5\6":
+        raise ValueError("not an archive of arrays, or cut off")
+    listed = _END.unpack(tail[-_END.size :])[5]
+    if listed == 0xFFFFFFFF:
+        listed = _END_64.unpack(tail[-_END.size - _LOCATOR - _END_64.size :][: _END_64.size])[8]
+    if listed > LONGEST_LIST:
+        raise ValueError("more members than it should have")
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:

@@ -1,8 +1,7 @@
-"""Checkpoints: named arrays and JSON in one file with a digest over both, written atomically, without pickle."""
+"""Checkpoints: named arrays and JSON in one sealed file, written atomically, without pickle."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from geodesic.contexts import Array, Arrays
+from geodesic.contexts import Arrays
 from geodesic.errors import CheckpointError
-from geodesic.records.archive import Archive, Header, Headers, add_to, first_line, plain, write_archive
+from geodesic.records.archive import Archive, Header, Headers, first_line, write_archive
 
 Json = dict[str, Any]
 Tree = Any  # of arrays: nested tuples, lists and dictionaries, as JAX knows them
 Check = Callable[[Headers], None]  # refuses members that are not what is expected, before they are read
 
 FORMAT = "geodesic-checkpoint-2"
-_META, _DIGEST = "__json__", "__digest__"
+_META = "__json__"
 LONGEST_META = 2**20  # bytes
 LARGEST_COUNT = 2**62
 
@@ -70,10 +69,8 @@ class Checkpoint:
 
 def save(path: Path, arrays: Arrays, meta: Json, keep: Path | None = None) -> None:
     """Arrays and a JSON dictionary, in one file; the file that was there before is moved to `keep`."""
-    members = plain(arrays)
     text = np.frombuffer(json.dumps({"format": FORMAT, **meta}).encode(), dtype=np.uint8)
-    digest = np.frombuffer(_digest(members, text), dtype=np.uint8)
-    write_archive(path, {**members, _META: text, _DIGEST: digest}, keep)
+    write_archive(path, {**arrays, _META: text}, keep)
 
 
 def load(path: Path, check: Check = lambda headers: None) -> Checkpoint:
@@ -82,31 +79,19 @@ def load(path: Path, check: Check = lambda headers: None) -> Checkpoint:
         raise CheckpointError(f"expected a checkpoint at {path}, found none")
     with Archive(path) as archive:
         headers = dict(archive.headers)
-        text, digest = headers.pop(_META, None), headers.pop(_DIGEST, None)
+        text = headers.pop(_META, None)
         if text is None or text.dtype != np.uint8 or len(text.shape) != 1 or text.shape[0] > LONGEST_META:
             raise CheckpointError(f"foreign checkpoint {path}: expected format {FORMAT}")
-        if digest is not None:  # older formats have none, and are told by their name
-            check(headers)
+        check(headers)
         arrays = archive.read()
-    said, found = arrays.pop(_META), arrays.pop(_DIGEST, None)
     try:
-        meta = json.loads(said.tobytes())
+        meta = json.loads(arrays.pop(_META).tobytes())
         form = meta.pop("format")
     except (ValueError, RecursionError, KeyError, AttributeError, TypeError) as error:
         raise CheckpointError(f"damaged or foreign checkpoint {path}: {first_line(error)}") from error
     if form != FORMAT:
         raise CheckpointError(f"foreign checkpoint {path}: expected format {FORMAT}, got {form!r:.40}")
-    if found is None or found.tobytes() != _digest(arrays, said):
-        raise CheckpointError(f"damaged checkpoint {path}: its content is not what its digest says")
     return Checkpoint(path, arrays, meta)
-
-
-def _digest(arrays: Arrays, text: Array) -> bytes:
-    digest = hashlib.blake2b(digest_size=32)
-    for name in sorted(arrays):
-        add_to(digest, name, arrays[name])
-    add_to(digest, _META, text)
-    return digest.digest()
 
 
 def flatten(prefix: str, tree: Tree) -> Arrays:

@@ -24,6 +24,7 @@ KINDS: dict[Any, tuple[type, ...]] = {
     "list[str]": (list,),
     "dict[str, Any]": (dict,),
 }
+LARGEST_SEED = 2**31
 COUNTS = ("steps", "segment", "eval_every", "eval_episodes")
 
 
@@ -75,8 +76,14 @@ class RunConfig:
         for item in fields(cls):
             if not isinstance(values[item.name], KINDS[item.type]):
                 raise InvalidInput(f"expected {item.name} of a run to be {item.type}, got {values[item.name]!r:.60}")
+            if isinstance(values[item.name], bool) and item.type != "bool":
+                raise InvalidInput(f"expected {item.name} of a run to be {item.type}, got {values[item.name]!r}")
         for name in COUNTS:
             as_count(values[name], name)
+        if not 0 <= values["seed"] < LARGEST_SEED:
+            raise InvalidInput(f"expected seed to be an integer in [0, 2^31), got {values['seed']!r:.40}")
+        if not all(isinstance(name, str) for name in values["contexts"]):
+            raise InvalidInput(f"expected contexts of a run to be names, got {values['contexts']!r:.60}")
         return cls(**{item.name: values[item.name] for item in fields(cls)})
 
 

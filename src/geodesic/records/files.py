@@ -26,7 +26,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], keep: Pat
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=TEMPORARY)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with os.fdopen(descriptor, "w+b") as file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())

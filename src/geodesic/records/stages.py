@@ -43,9 +43,9 @@ def pack_stages(stages: list[StageDistribution]) -> Arrays:
     return arrays
 
 
-def read_stages(path: Path) -> list[StageDistribution]:
-    """The stages in a curriculum.npz, which may come from anywhere."""
-    with Archive(path) as archive:
+def read_stages(path: Path, sealed: bool = False) -> list[StageDistribution]:
+    """The stages in a curriculum.npz, which may come from anywhere, or from a version that did not seal it."""
+    with Archive(path, sealed) as archive:
         _check(path, archive.headers)
         arrays = archive.read()
     try:

@@ -207,7 +207,7 @@ class RunFolder:
         if _but_steps(found.meta.get("config")) != _but_steps(self.config.to_json()):
             raise CheckpointError(f"{path} belongs to another run than {self.path / 'config.json'}")
         self._tables.verify(found)
-        whole = stages.read_stages(self.path / stages.FILE)  # never older than the checkpoint
+        whole = stages.read_stages(self.path / stages.FILE, sealed=True)  # never older than the checkpoint
         count, digest = found.count("stages", "count"), hashlib.blake2b(digest_size=32)
         for stage in whole[:count]:
             stages.add_stage(digest, stage)
