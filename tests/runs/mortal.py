@@ -70,6 +70,7 @@ class Instant:
     """A trainer without training. What it earns depends on what it earned before and on how many runs it has."""
 
     segment_steps = 100
+    open = None
 
     def prepare(self, runs):
         self.runs = runs

@@ -22,7 +22,6 @@ from geodesic.records import (
     generations,
     read_config,
 )
-from geodesic.records.archive import Headers
 from geodesic.records.checkpoint import Check
 from geodesic.runs.batch import Batch as Batch
 from geodesic.runs.batch import Progress as Progress
@@ -69,20 +68,21 @@ def resume(
     lessons, trainer = _set_up(configs, folders, task, owner)
     with _held(lessons):
         if all(begun(folder) for folder in folders):
-            return _go_on(lessons, trainer, _common(lessons, trainer.shapes()), watch)
+            return _go_on(lessons, trainer, _common(lessons, trainer), watch)
         if any(segment_of(folder) for folder in folders):
             raise InvalidInput("expected runs at one step to go on together, got some that have not begun")
         return _begin(lessons, trainer, watch, again=True)
 
 
-def _common(lessons: Sequence[Lesson], shapes: Headers) -> list[Checkpoint]:
+def _common(lessons: Sequence[Lesson], trainer: Trainer) -> list[Checkpoint]:
     """Checkpoints of the newest segment that all runs have one of."""
-    kept = [lesson.restore(shapes) for lesson in lessons]
+    shapes = trainer.shapes()
+    kept = [lesson.restore(shapes, trainer.open) for lesson in lessons]
     segments = [each.count("segment") for each in kept]
     first = min(segments)
     try:
         pairs = zip(lessons, kept, segments)
-        return [own if at == first else lesson.restore(shapes, segment=first) for lesson, own, at in pairs]
+        return [own if at == first else lesson.restore(shapes, trainer.open, first) for lesson, own, at in pairs]
     except CheckpointError as error:
         seen = sorted(set(segments))
         raise InvalidInput(f"expected runs at one step to go on together, got segments {seen}") from error

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geodesic.contexts import Arrays, Episodes, FloatArray, IntArray, Particles
-from geodesic.errors import CheckpointError
 from geodesic.records import checkpoint
 from geodesic.records.archive import Headers
 from geodesic.training.agents import as_policy
+from geodesic.training.expected import check_finite
 from geodesic.training.program import Compiling, Leaf, Log, Program, RunState, Sampler, as_sampler, stack
 from geodesic.training.trainer import Evaluation, Policy, Report
 
@@ -49,6 +49,8 @@ class CompiledTrainer:
         keys = np.stack([np.asarray(jax.random.PRNGKey(seed)) for seed in seeds])
         self._state = self.program.init(keys, self._samplers)
 
+    open = None
+
     def shapes(self) -> Headers:
         return checkpoint.shapes(PREFIX, self._like())
 
@@ -56,8 +58,7 @@ class CompiledTrainer:
         like = self._like()
         states: list[RunState] = [checkpoint.unflatten(PREFIX, like, own) for own in arrays]
         for state in states:
-            if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(self.program.learner.params(state.learner))):
-                raise CheckpointError("damaged checkpoint: the agent's parameters are not finite")
+            check_finite(jax.tree.leaves(self.program.learner.params(state.learner)))
         self._enter_all(distributions, stages)
         self._state = stack(states)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import fields
 
 import numpy as np
 
-from geodesic.contexts import Arrays, Episodes, Particles
+from geodesic.contexts import Array, Arrays, Episodes, Particles
 from geodesic.contexts.episodes import COLUMNS
 from geodesic.curricula import State
 from geodesic.errors import CheckpointError
@@ -56,6 +57,12 @@ def check_state(state: State, waiting: Waiting, dim: int) -> None:
     _check_episodes(waiting.episodes, "episodes that wait", dim)
     if waiting.began.shape != (len(waiting.episodes),) or waiting.began.dtype.kind != "i":
         raise CheckpointError(f"expected a beginning for each episode that waits, got {Header.of(waiting.began)}")
+
+
+def check_finite(leaves: Iterable[Array]) -> None:
+    """Refuse an agent whose parameters are not numbers any more."""
+    if not all(np.isfinite(leaf).all() for leaf in leaves):
+        raise CheckpointError("damaged checkpoint: the agent's parameters are not finite")
 
 
 def _check_episodes(episodes: Episodes, name: str, dim: int) -> None:

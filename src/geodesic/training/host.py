@@ -12,15 +12,17 @@ import warnings
 from collections.abc import Sequence
 
 import jax
+import numpy as np
 
 from geodesic.contexts import Arrays, Particles
 from geodesic.errors import CheckpointError
 from geodesic.learners.base import Learner
 from geodesic.records import checkpoint
+from geodesic.records.archive import Header, Headers
 from geodesic.tasks import Task
 from geodesic.training.agents import Agents, AgentState, as_policy
-from geodesic.training.lockstep import AGENT, Group
-from geodesic.training.slots import Threads, make_env
+from geodesic.training.lockstep import AGENT, SLOT, Group
+from geodesic.training.slots import COUNTS, Threads, make_env
 from geodesic.training.trainer import Evaluation, Policy, Report
 
 
@@ -61,6 +63,19 @@ class HostTrainer:
 
     def begin(self, seeds: Sequence[int], distributions: Sequence[Particles]) -> None:
         self._groups = [Group(self, seeds[own], distributions[own], [0] * len(seeds[own])) for own in self._parts]
+
+    open = SLOT
+
+    def shapes(self) -> Headers:
+        n, dim = self.learner.n_envs, self.task.space.dim
+        counts, context = Header(np.dtype(np.float64), (len(COUNTS),)), Header(np.dtype(np.float64), (dim,))
+        return {
+            **checkpoint.shapes(AGENT, self.agents.like()),
+            "seed": Header(np.dtype(np.int64), ()),
+            "obs": Header(np.dtype(np.float32), (n, self.agents.n_obs)),
+            **{f"{SLOT}{env}/counts": counts for env in range(n)},
+            **{f"{SLOT}{env}/context": context for env in range(n)},
+        }
 
     def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
         seeds = [_seed(own) for own in arrays]

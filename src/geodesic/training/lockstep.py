@@ -19,11 +19,12 @@ from geodesic.learners.base import Learner
 from geodesic.records import checkpoint
 from geodesic.tasks import Task
 from geodesic.training.agents import Agents, AgentState
+from geodesic.training.expected import check_finite
 from geodesic.training.program import stack
 from geodesic.training.slots import Ended, Slot, Threads, make_env
 from geodesic.training.trainer import Evaluation, Report
 
-AGENT = "device"
+AGENT, SLOT = "device", "slot/"
 EVALUATION = 0x6576616C  # sets the episodes of evaluations apart from those of training
 MEASURED = {"return": "total", "success": "success", "discounted": "discounted"}
 
@@ -202,21 +203,24 @@ class Group:
         arrays = {**checkpoint.flatten(AGENT, agent), "seed": np.int64(self.seeds[run]), "obs": self.obs[run].copy()}
         for env in range(self.n):
             own = self.slots[run * self.n + env].save()
-            arrays |= {f"slot/{env}/{name}": value for name, value in own.items()}
+            arrays |= {f"{SLOT}{env}/{name}": value for name, value in own.items()}
         return arrays
 
     def _restore(self, saved: Sequence[Arrays]) -> None:
         """Go on from what `save` gave, with new episodes where those under way could not be kept."""
         like = self.shared.agents.like()
-        self.state = stack([checkpoint.unflatten(AGENT, like, own) for own in saved])
+        states: list[AgentState] = [checkpoint.unflatten(AGENT, like, own) for own in saved]
+        for state in states:
+            check_finite(jax.tree.leaves(self.shared.learner.params(state.learner)))
+        self.state = stack(states)
         for place, slot in enumerate(self.slots):
             run, env = divmod(place, self.n)
-            prefix = f"slot/{env}/"
+            prefix = f"{SLOT}{env}/"
             own = {k.removeprefix(prefix): v for k, v in saved[run].items() if k.startswith(prefix)}
             try:
                 kept = slot.restore(own)
                 self.obs[run, env] = saved[run]["obs"][env]
-            except (KeyError, IndexError, ValueError) as error:
+            except (KeyError, IndexError, ValueError, TypeError, OverflowError) as error:
                 raise CheckpointError(f"the checkpoint is of another run: environment {env}: {error}") from error
             if not kept:
                 self.unbroken = False

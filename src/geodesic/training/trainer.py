@@ -55,7 +55,11 @@ class Trainer(Protocol):
         """Fresh agents, on the first stages."""
 
     def shapes(self) -> Headers:
-        """Names, types and shapes of what `save` gives for one run."""
+        """Names, types and shapes of what `save` gives for one run, but for those that begin with `open`."""
+
+    @property
+    def open(self) -> str | None:
+        """The beginning of names that only an environment knows."""
 
     def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
         """Agents and environments as `save` gave them, on the stages that they are in."""
