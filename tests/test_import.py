@@ -67,6 +67,12 @@ def test_training_in_jax_needs_no_torch():
     assert loaded("import geodesic.runs.run, geodesic.api", ("torch", "mujoco", "ray", "stable_baselines3")) == "[]"
 
 
+def test_a_command_that_solves_transport_problems_needs_no_torch(tmp_path):
+    """POT looks for it unless it is told not to; a worker would spend most of its start on that."""
+    code = f"from geodesic.cli import main; main(['plan', 'maze', '--out', {str(tmp_path)!r}])"
+    assert loaded(code, ("torch", "ot")) == "['ot']"
+
+
 def test_every_public_name_is_there():
     code = "import geodesic as gd; print([name for name in gd.__all__ if not hasattr(gd, name)])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

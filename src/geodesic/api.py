@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from geodesic.analysis.statistics import summarise
-from geodesic.errors import InvalidInput
-from geodesic.records import RunConfig, RunResult, begun, load_run, read_config
+from geodesic.errors import InvalidInput, RunFailed
+from geodesic.records import RunResult, load_run
 from geodesic.report.tables import format_table
+from geodesic.runs.compare import same_run
 from geodesic.runs.config import configure, slug
 from geodesic.runs.executors.base import Job, Say, do
 from geodesic.runs.run import load_policy
@@ -81,8 +82,10 @@ def train(
     folder = Path(tempfile.mkdtemp(prefix="geodesic-")) if out is None else Path(out)
     folders = {config.seed: folder / "runs" / slug(config.label) / f"seed-{config.seed}" for config in configs}
     for config in configs:
-        _check(config, folders[config.seed])
-    do(Job(tuple(configs), tuple(folders.values())), say, task)
+        same_run(config, folders[config.seed])
+    errors = list(dict.fromkeys(do(Job(tuple(configs), tuple(folders.values())), say, task).values()))
+    if errors:
+        raise errors[0] if len(errors) == 1 else RunFailed("; ".join(map(str, errors)))
     return Result(task, folder, folders)
 
 
@@ -96,9 +99,3 @@ def _chosen(seeds: int | Sequence[int]) -> list[int]:
     if not chosen:
         raise InvalidInput("expected at least one seed, got none")
     return chosen
-
-
-def _check(config: RunConfig, folder: Path) -> None:
-    """A folder that was begun must hold the same run."""
-    if begun(folder) and read_config(folder).to_json() != config.to_json():
-        raise InvalidInput(f"{folder} holds another run (see its config.json); try another out=")

@@ -32,9 +32,15 @@ def prepare() -> None:
         os.environ["XLA_FLAGS"] = " ".join([*ours, given]).strip()
 
 
+# what POT would import only to see whether it is there: torch alone takes longer than all else that a worker imports
+UNUSED_BY_POT = ("PYTORCH", "TENSORFLOW", "CUPY")
+
+
 def one_thread_per_process() -> None:
-    """For processes that are ours alone, commands and workers: linear algebra in one thread, and XLA's flags."""
+    """For processes that are ours alone, commands and workers: linear algebra in one thread, XLA's flags, POT lean."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    for library in UNUSED_BY_POT:
+        os.environ.setdefault(f"POT_BACKEND_DISABLE_{library}", "1")
     prepare()
 
 

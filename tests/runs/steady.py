@@ -68,3 +68,4 @@ def restless(**options):
 
 
 task = restless()
+endless = restless(segment=10**6, steps=10**9, eval_every=1)

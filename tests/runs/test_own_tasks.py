@@ -14,6 +14,7 @@ from steady import LEARNER, restless
 
 import geodesic as gd
 from geodesic.cli import main
+from geodesic.errors import InvalidInput
 from geodesic.records import load_comparison, read_config
 from geodesic.runs.compare import compare, plan_comparison, run_folder
 from geodesic.runs.executors import LocalProcesses
@@ -83,13 +84,11 @@ def test_a_task_that_only_this_process_knows(tmp_path):
     assert set(by_label["gradient"].episodes.lengths) == {5}
 
 
-def test_without_the_task_itself_such_a_run_fails_in_words(tmp_path):
+def test_without_the_task_itself_such_runs_are_refused_before_a_worker_starts(tmp_path):
     task = only_here(bonus=0.5)
     configs = plan_comparison(task, ["target-only"], [0], None, tmp_path)
-    outcome = compare(configs, tmp_path, None, LocalProcesses(1))
-    assert outcome.done == 0
-    (reason,) = outcome.failed.values()
-    assert reason.startswith("InvalidInput: expected the task 'local' itself: it was an object")
+    with pytest.raises(InvalidInput, match="expected the task 'local' itself: it was an object"):
+        compare(configs, tmp_path, None, LocalProcesses(1))
 
 
 def test_a_task_survives_being_packed_only_where_it_must_be():

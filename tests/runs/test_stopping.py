@@ -15,7 +15,7 @@ from geodesic.cli import main
 from geodesic.records import finished, load_run
 from geodesic.runs import run
 from geodesic.runs.config import configure
-from geodesic.runs.stopping import SIGNALS, Stopping
+from geodesic.runs.stopping import SIGNALS, Stopping, termination_interrupts
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -28,6 +28,27 @@ def test_the_first_signal_asks_and_the_second_interrupts(number):
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
     assert [signal.getsignal(each) for each in SIGNALS] == before
+
+
+def test_who_opens_one_inside_another_shares_its_question():
+    with Stopping() as outer:
+        outer.ask()
+        with Stopping() as inner:
+            assert inner.asked
+            signal.raise_signal(signal.SIGINT)  # the first signal; the question was asked without one
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with Stopping() as later:
+        assert not later.asked
+
+
+def test_termination_interrupts_as_control_c_does():
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), termination_interrupts():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_handlers_are_put_back_after_an_error():

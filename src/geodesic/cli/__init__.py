@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import warnings
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from geodesic.cli.options import EXIT_USAGE, parser
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning
+from geodesic.runs.stopping import termination_interrupts
 from geodesic.runtime import one_thread_per_process
 
 if TYPE_CHECKING:
@@ -21,11 +23,14 @@ __all__ = ["main", "parser"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 on success, 1 on a failed run, 2 on bad usage with a one-line message."""
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    options = parser().parse_args(words)
+    options.line = shlex.join(["geodesic", *words])
     warnings.formatwarning = _in_one_line
     one_thread_per_process()
     try:
-        options.command(options, _console())
+        with termination_interrupts():
+            options.command(options, _console())
     except (InvalidInput, CheckpointError) as error:
         return _complain(error, EXIT_USAGE)
     except GeodesicError as error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from geodesic.records import RunConfig
+    from geodesic.runs.executors import Executor
     from geodesic.runs.run import Batch
     from geodesic.tasks import Task
 
@@ -59,33 +62,42 @@ def plan_curriculum(options: argparse.Namespace, console: Console) -> None:
 
 
 def run_one(options: argparse.Namespace, console: Console) -> None:
-    from geodesic.report.figures import write_run_figures
-    from geodesic.report.progress import Display, standing
-
-    if not options.save_every >= 0:
-        raise InvalidInput(f"expected --save-every of at least 0 seconds, got {options.save_every}")
-    if options.resume is not None and _lacks_only_figures(options.resume, options.steps):
-        for path in [options.resume, *write_run_figures(options.resume)]:
-            console.print(f"  wrote {path}")
-        return
-    batch = _resumed(options) if options.resume is not None else _started(options)
-    batch.checkpoint_seconds = options.save_every
-    (lesson,) = batch.lessons
-    config, folder = lesson.config, options.resume or lesson.folder.path  # type: ignore[union-attr]
+    _check_save_every(options)
+    folder, begin = _resumed(options) if options.resume is not None else _started(options)
     try:
-        with Display(console, options.quiet) as display:
-            line = display.add(f"{config.name} {config.label}", config.steps)
-            batch.watch = lambda _, now: display.update(
-                line, now.step, standing(now.stage, now.alpha, now.target_score)
-            )
-            batch.train()
+        if options.resume is None or not _lacks_only_figures(folder, options.steps):
+            _train(begin, options, console)
+        _draw(folder, console)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped; kept in {folder}; go on with: geodesic run --resume {folder}") from None
+        if options.resume is None and (folder / "config.json").exists():
+            options.line = shlex.join(["geodesic", "run", "--resume", str(folder)])
+        raise KeyboardInterrupt(f"stopped; kept in {folder}; go on with: {options.line}") from None
+
+
+def _train(begin: Callable[[], Batch], options: argparse.Namespace, console: Console) -> None:
+    from geodesic.report.progress import Display, standing
+    from geodesic.runs.stopping import Stopping
+
+    with Stopping() as stop, Display(console, options.quiet) as display:
+        batch = begin()
+        (lesson,) = batch.lessons
+        config = lesson.config
+        line = display.add(f"{config.name} {config.label}", config.steps)
+        batch.checkpoint_seconds = options.save_every
+        batch.watch = lambda _, now: display.update(line, now.step, standing(now.stage, now.alpha, now.target_score))
+        batch.train()
+    if stop.asked:  # as it came to its end
+        raise KeyboardInterrupt
     console.print(
         f"{config.label} on {config.name}, seed {config.seed}: target {config.measure} {lesson.target_score:.2f}, "
         f"stage {lesson.state.stage}, alpha {lesson.state.alpha:.2f} after {batch.step} steps",
     )
-    for path in [folder, *write_run_figures(folder, lesson.task)]:
+
+
+def _draw(folder: Path, console: Console) -> None:
+    from geodesic.report.figures import write_run_figures
+
+    for path in [folder, *write_run_figures(folder)]:
         console.print(f"  wrote {path}")
 
 
@@ -97,7 +109,7 @@ def _lacks_only_figures(folder: Path, steps: int | None) -> bool:
     return finished(folder) and steps in (None, read_config(folder).steps) and not drawn(folder)
 
 
-def _started(options: argparse.Namespace) -> Batch:
+def _started(options: argparse.Namespace) -> tuple[Path, Callable[[], Batch]]:
     from geodesic.runs import run
     from geodesic.runs.config import configure, default_folder, task_of
 
@@ -110,7 +122,8 @@ def _started(options: argparse.Namespace) -> Batch:
         rest = (options.steps, options.metric, options.threshold, options.learner, options.backend or "jax")
         config = configure(options.task, method, seed, *rest)
     task = task_of(config)
-    return run.start([config], [options.out or default_folder(config, task)], task)
+    folder = options.out or default_folder(config, task)
+    return folder, lambda: run.start([config], [folder], task)
 
 
 def _from_file(options: argparse.Namespace) -> RunConfig:
@@ -125,7 +138,7 @@ def _from_file(options: argparse.Namespace) -> RunConfig:
     return config.replace(seed=as_seed(seed), steps=as_count(steps, "steps"))
 
 
-def _resumed(options: argparse.Namespace) -> Batch:
+def _resumed(options: argparse.Namespace) -> tuple[Path, Callable[[], Batch]]:
     from geodesic.records import read_config
     from geodesic.runs import run
 
@@ -133,7 +146,7 @@ def _resumed(options: argparse.Namespace) -> Batch:
         raise InvalidInput("expected --resume DIR without --config and --out: the run is in its folder")
     names = ("task", "method", "metric", "threshold", "seed", "learner", "backend")
     _refuse_others(options, read_config(options.resume), names)
-    return run.extend(options.resume, options.steps)
+    return options.resume, lambda: run.extend(options.resume, options.steps)
 
 
 def _refuse_others(options: argparse.Namespace, config: RunConfig, names: Sequence[str]) -> None:
@@ -189,7 +202,7 @@ def run_demo(options: argparse.Namespace, console: Console) -> None:
     figures = argparse.Namespace(task="maze", alphas="0,.25,.5,.75,1", metric=None, out=options.out / "figures")
     plan_curriculum(figures, console)
     settings = parser().parse_args(["compare", "maze", "--at-once", "3"])
-    settings.quiet = options.quiet
+    settings.quiet, settings.line = options.quiet, options.line
     _compare(console, load("maze"), ["gradient", "target-only"], options.out / "maze", settings)
     for path in write_run_figures(options.out / "maze" / "runs" / "gradient" / "seed-0"):
         console.print(f"  wrote {path}")
@@ -197,35 +210,84 @@ def run_demo(options: argparse.Namespace, console: Console) -> None:
 
 def _compare(console: Console, task: Task, labels: list[str], out: Path, options: argparse.Namespace) -> str:
     """Run and show a comparison; its table in Markdown."""
-    from geodesic.analysis.statistics import summarise
-    from geodesic.records import load_comparison
-    from geodesic.report.exports import write_exports
-    from geodesic.report.figures import write_comparison_figures
+    from geodesic.records import finished
     from geodesic.report.progress import Display, JobBars
-    from geodesic.report.tables import format_table, infeasible_table
-    from geodesic.report.text import sparklines
-    from geodesic.runs.compare import compare, plan_comparison
-    from geodesic.runs.executors import LocalProcesses
+    from geodesic.runs.compare import Outcome, compare, plan_comparison, run_folder
+
+    executor = _executor(options)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    configs = plan_comparison(task, labels, seeds, options.steps, out, options.threshold, options.learner)
+    text = ""
+    with ExitStack() as shown:
+        bars = JobBars(shown.enter_context(Display(console, options.quiet)), sum(config.steps for config in configs))
+
+        def report(outcome: Outcome) -> None:
+            nonlocal text
+            shown.close()
+            text = _report(console, task, configs[0], out, outcome.failed)
+
+        try:
+            compare(configs, out, task, executor, options.at_once, bars, options.save_every, report)
+        except KeyboardInterrupt:
+            done = sum(finished(run_folder(out, config)) for config in configs)
+            raise KeyboardInterrupt(
+                f"stopped; {done} of {len(configs)} runs are finished and what the others did is kept in {out}; "
+                f"go on with: {options.line}"
+            ) from None
+    return text
+
+
+def _executor(options: argparse.Namespace) -> Executor:
+    from geodesic.runs.executors import LocalProcesses, RayTasks
 
     for name in ("workers", "at_once"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise InvalidInput(f"expected --{name.replace('_', '-')} of at least 1, got {getattr(options, name)}")
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
-    configs = plan_comparison(task, labels, seeds, options.steps, out, options.threshold, options.learner)
-    with Display(console, options.quiet) as display:
-        bars = JobBars(display, sum(config.steps for config in configs))
-        executor = None if options.workers is None else LocalProcesses(options.workers)
-        outcome = compare(configs, out, task, executor, options.at_once, bars)
+    _check_save_every(options)
+    ray = options.executor == "ray"
+    for name in ("workers",) if ray else ("address", "cpus", "gpus"):
+        if getattr(options, name) is not None:
+            raise InvalidInput(f"expected --{name} with --executor {'local' if ray else 'ray'} only")
+    if not ray:
+        return LocalProcesses(options.workers)
+    return RayTasks(options.address, 1 if options.cpus is None else options.cpus, options.gpus or 0)
+
+
+def _check_save_every(options: argparse.Namespace) -> None:
+    if not options.save_every >= 0:
+        raise InvalidInput(f"expected --save-every of at least 0 seconds, got {options.save_every}")
+
+
+def _report(console: Console, task: Task, config: RunConfig, out: Path, failed: dict[str, str]) -> str:
+    """Show what a comparison found, and what failed; nothing that goes wrong here hides the latter."""
+    failures = [f"{name}: {why}" for name, why in failed.items()]
+    try:
+        text = _show(console, task, config, out)
+    except Exception as error:
+        if failures:
+            raise RunFailed("; ".join([*failures, f"and no table: {error}"])) from error
+        raise
+    if failures:
+        raise RunFailed("; ".join(failures))
+    return text
+
+
+def _show(console: Console, task: Task, config: RunConfig, out: Path) -> str:
+    from geodesic.analysis.statistics import summarise
+    from geodesic.records import load_comparison
+    from geodesic.report.exports import write_exports
+    from geodesic.report.figures import write_comparison_figures
+    from geodesic.report.tables import format_table, infeasible_table
+    from geodesic.report.text import sparklines
+
     runs = load_comparison(out)
-    rows = summarise(runs, configs[0].solved, "gradient")
-    console.print(f"{task.name}, {configs[0].steps} steps, solved above {configs[0].solved:g}")
+    rows = summarise(runs, config.solved, "gradient")
+    console.print(f"{task.name}, {config.steps} steps, solved above {config.solved:g}")
     infeasible = infeasible_table(runs).splitlines()
     for line in [*format_table(rows).splitlines(), "", *infeasible, *[""] * bool(infeasible), *sparklines(runs)]:
         console.print(line)
     for path in [out, *write_exports(out, rows, runs), *write_comparison_figures(out, task)]:
         console.print(f"  wrote {path}")
-    if outcome.failed:
-        raise RunFailed("; ".join(f"{name}: {why}" for name, why in outcome.failed.items()))
     return "\n\n".join(part for part in (format_table(rows, True), infeasible_table(runs, True)) if part)
 
 

@@ -92,9 +92,17 @@ def _compare_options(compare: argparse.ArgumentParser) -> None:
         "--threshold", type=float, help="score that counts as mastered and solved (default: the task's)"
     )
     compare.add_argument("--out", type=Path, help="folder (default: runs/TASK/compare)")
-    compare.add_argument("--executor", default="local", choices=["local"], help="who runs them (default: %(default)s)")
+    compare.add_argument(
+        "--executor", default="local", choices=["local", "ray"], help="who runs them (default: %(default)s)"
+    )
     compare.add_argument("--workers", type=int, help="processes (default: one per core)")
+    compare.add_argument("--address", help="with ray: the cluster (default: one that is found, or one of its own here)")
+    compare.add_argument("--cpus", type=float, metavar="N", help="with ray: of each job (default: 1)")
+    compare.add_argument("--gpus", type=float, metavar="N", help="with ray: of each job (default: 0)")
     compare.add_argument("--at-once", type=int, help="runs in one program (default: 1, all of them on a GPU)")
+    compare.add_argument(
+        "--save-every", type=float, default=20.0, metavar="SECONDS", help="between checkpoints (default: %(default)s)"
+    )
     compare.add_argument(
         "--record", type=Path, metavar="FILE", help="keep the table in this Markdown file (default: none)"
     )

@@ -88,9 +88,11 @@ class Batch:
 
     def _train(self) -> None:
         started = saved = time.monotonic()
-        if self.segment == 0:
-            self._evaluate()
         with Stopping() as stop:
+            if stop.asked:  # while it was set up
+                raise KeyboardInterrupt
+            if self.segment == 0:
+                self._evaluate()
             self._start_segment()
             while self.step < self.config.steps and self.going:
                 self._take()

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from pathlib import Path
 
-from geodesic.errors import CheckpointError, GeodesicError, InvalidInput
-from geodesic.records import RunConfig, finished, write_json
+from geodesic.errors import GeodesicError, InvalidInput
+from geodesic.records import FolderLock, RunConfig, begun, finished, read_config, read_json, write_json
 from geodesic.records.checkpoint import Json
 from geodesic.runs.config import configure, slug
 from geodesic.runs.executors import Executor, Job, Listen, LocalProcesses, Update
-from geodesic.runs.executors.base import pack
+from geodesic.runs.executors.base import SAVE_EVERY, pack
 from geodesic.tasks import Task, load
 from geodesic.tasks.methods import build
 
@@ -29,7 +24,7 @@ class Outcome:
 
     folder: Path
     done: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)  # name of the run -> why, in one line
 
 
 def plan_comparison(
@@ -53,33 +48,51 @@ def plan_comparison(
     ]
     for config in configs[:: len(seeds)]:
         build(task, config.method, config.options, config.metric, config.threshold)
-    _describe({name: getattr(configs[0], name) for name in SAME}, out)
+    _check(configs, out, task)
     return configs
 
 
-def _describe(described: Json, out: Path) -> None:
+def _check(configs: Sequence[RunConfig], out: Path, task: Task | None) -> None:
+    """Every run can be done, and every folder is new or holds the same run."""
+    from geodesic.runs.config import task_of
+    from geodesic.runs.run import trainer_of
+
+    trainer_of(configs, task_of(configs[0], task)).shapes()
+    _same_kind(configs[0], out)
+    taken: dict[Path, str] = {}
+    for config in configs:
+        folder = run_folder(out, config)
+        if folder in taken:
+            raise InvalidInput(f"expected methods with names of their own, got {taken[folder]!r} and {config.label!r}")
+        taken[folder] = config.label
+        same_run(config, folder)
+
+
+def same_run(config: RunConfig, folder: Path) -> None:
+    """A folder that was begun must hold the same run."""
+    if begun(folder) and read_config(folder).to_json() != config.to_json():
+        raise InvalidInput(f"{folder} holds another run (see its config.json); try another out= or --out")
+
+
+def _same_kind(config: RunConfig, out: Path) -> None:
+    """A folder that is not new or empty must hold a comparison of the same kind."""
     note = out / "comparison.json"
-    if note.exists():
-        earlier = _read(note)
-        differing = [name for name in SAME if earlier.get(name) != described[name]]
-        if differing:
-            raise InvalidInput(f"{out} holds another comparison ({', '.join(differing)} differ); try another --out")
-    elif out.exists() and any(out.iterdir()):
-        raise InvalidInput(f"expected a new or empty folder or an earlier comparison, got {out}")
     try:
-        write_json(note, described)
-    except GeodesicError as error:
-        raise InvalidInput(str(error)) from error
+        if not note.exists():
+            if out.exists() and any(not path.name.startswith(".") for path in out.iterdir()):
+                raise InvalidInput(f"expected a new or empty folder or an earlier comparison, got {out}")
+            return
+    except OSError as error:
+        raise InvalidInput(f"expected a folder for the comparison, got {out}: {error.strerror}") from error
+    earlier, described = read_json(note), _described(config)
+    differing = [name for name in SAME if earlier.get(name) != described[name]]
+    if differing:
+        raise InvalidInput(f"{out} holds another comparison ({', '.join(differing)} differ); try another --out")
 
 
-def _read(note: Path) -> Json:
-    try:
-        earlier = json.loads(note.read_text())
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"damaged file {note}: {error}") from error
-    if not isinstance(earlier, dict):
-        raise CheckpointError(f"damaged file {note}: expected a JSON object")
-    return earlier
+def _described(config: RunConfig) -> Json:
+    values = config.to_json()
+    return {name: values[name] for name in SAME}
 
 
 def compare(
@@ -89,35 +102,45 @@ def compare(
     executor: Executor | None = None,
     at_once: int | None = None,
     listen: Listen = lambda job, update: None,
+    save_every: float = SAVE_EVERY,
+    report: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Outcome:
-    """Do all runs that are not finished yet. `at_once`: runs in one program (default 1 on a CPU, all on a GPU)."""
-    pending = [config for config in configs if not finished(run_folder(out, config))]
-    outcome = Outcome(out, done=len(configs) - len(pending))
-    if not pending:
-        return outcome
-    accelerated = has_accelerator()
-    size = at_once or (len(pending) if accelerated else 1)
-    packed = None if task is None else pack(task)
-    groups = [pending[i : i + size] for i in range(0, len(pending), size)]
-    jobs = [Job(tuple(group), tuple(run_folder(out, config) for config in group), packed) for group in groups]
-    chosen = executor or LocalProcesses(1 if accelerated else os.cpu_count())
+    """Do all runs that are not finished yet, as the only one in this folder.
 
-    def count(job: Job, update: Update) -> None:
-        if update.ended and not update.error:
-            outcome.done += len(job.configs)
-        listen(job, update)
+    at_once: runs in one program (default: as the executor thinks best). save_every: seconds between checkpoints.
+    report: what is to be made of the outcome while the folder is still held, such as figures.
+    """
+    out = out.absolute()
+    chosen = executor or LocalProcesses()
+    with FolderLock(out) as lock:
+        _check(configs, out, task)
+        try:
+            write_json(out / "comparison.json", _described(configs[0]))
+        except GeodesicError as error:
+            raise InvalidInput(str(error)) from error
+        jobs = _jobs(configs, out, task, at_once or chosen.at_once(len(configs)), save_every)
 
-    outcome.failed = chosen.run(jobs, count)
+        def hear(job: Job, update: Update) -> None:
+            lock.check()
+            listen(job, update)
+
+        failed = chosen.run(jobs, hear) if jobs else {}
+        outcome = Outcome(out, sum(finished(run_folder(out, config)) for config in configs), failed)
+        report(outcome)
     return outcome
+
+
+def _jobs(configs: Sequence[RunConfig], out: Path, task: Task | None, size: int, save_every: float) -> list[Job]:
+    """Runs in the order they were asked for, so that those that began together go on together.
+
+    All jobs of a folder share a token: who holds the comparison may take over what an earlier call left behind.
+    """
+    packed = None if task is None else pack(task)
+    owner = f"comparison {out.resolve()}"
+    groups = [configs[i : i + size] for i in range(0, len(configs), size)]
+    jobs = [Job(tuple(g), tuple(run_folder(out, config) for config in g), packed, owner, save_every) for g in groups]
+    return [job for job in jobs if not all(map(finished, job.folders))]
 
 
 def run_folder(out: Path, config: RunConfig) -> Path:
     return out / "runs" / slug(config.label) / f"seed-{config.seed}"
-
-
-def has_accelerator() -> bool:
-    """Asked in a process of its own: one that looks at a GPU takes its memory from the workers."""
-    if not entry_points(group="jax_plugins"):
-        return False
-    ask = [sys.executable, "-c", "import jax; print(jax.default_backend())"]
-    return subprocess.run(ask, capture_output=True, text=True).stdout.strip() not in ("", "cpu")

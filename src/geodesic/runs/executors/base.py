@@ -7,43 +7,64 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from geodesic.errors import RunFailed
 from geodesic.records import RunConfig, begun, finished
 from geodesic.tasks import Task
 
 SAY_EVERY = 0.3  # seconds between two messages of a job
+SAVE_EVERY = 20.0  # seconds between two checkpoints of a job
 
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that train at once, and their folders. `task` is packed for tasks that have no name (see `pack`)."""
+    """Runs that train at once, and their folders.
+
+    task: packed, for tasks that have no name (see `pack`). owner: the token of the comparison's locks, with which the
+    job, done again elsewhere, takes its folders over. save_every: seconds between checkpoints.
+    """
 
     configs: tuple[RunConfig, ...]
     folders: tuple[Path, ...]
     task: bytes | None = None
+    owner: str = ""
+    save_every: float = SAVE_EVERY
 
     @property
     def name(self) -> str:
-        first = f"{self.configs[0].label} seed {self.configs[0].seed}"
-        return first if len(self.configs) == 1 else f"{len(self.configs)} runs at once"
+        first = run_name(self.configs[0])
+        return first if len(self.configs) == 1 else f"{first} and {len(self.configs) - 1} more"
 
     @property
     def steps(self) -> int:
         return sum(config.steps for config in self.configs)
 
 
+def run_name(config: RunConfig) -> str:
+    return f"{config.label} seed {config.seed}"
+
+
+def unfinished(job: Job) -> list[str]:
+    """The names of its runs that are not done."""
+    return [run_name(config) for config, folder in zip(job.configs, job.folders) if not finished(folder)]
+
+
 @dataclass(frozen=True)
 class Update:
-    """What is heard of a job: steps done in all its runs, and a note for the progress bar."""
+    """What is heard of a job: steps done in all its runs, and a note for the progress bar; at its end, what failed."""
 
     job: int
     steps: int = 0
     note: str = ""
     ended: bool = False
-    error: str = ""
+    failed: dict[str, str] = field(default_factory=dict)  # name of the run -> why, in one line
+
+    @property
+    def error(self) -> str:
+        return "; ".join(dict.fromkeys(self.failed.values()))
 
 
 Listen = Callable[[Job, Update], None]
@@ -51,8 +72,14 @@ Say = Callable[[int, str], None]  # (steps done, note)
 
 
 class Executor(Protocol):
+    """Asked to stop (Ctrl-C, SIGTERM), it asks its workers to stop between segments and raises KeyboardInterrupt once
+    they have; asked again, it ends them at once."""
+
+    def at_once(self, runs: int) -> int:
+        """How many of so many runs train best in one program here."""
+
     def run(self, jobs: Sequence[Job], listen: Listen) -> dict[str, str]:
-        """Do all jobs; what failed: name of the job -> why, in one line."""
+        """Do all jobs; what failed: name of the run -> why, in one line."""
 
 
 def pack(task: Task) -> bytes | None:
@@ -74,13 +101,17 @@ def unpack(packed: bytes | None) -> Task | None:
     return task
 
 
-def do(job: Job, say: Say, task: Task | None = None) -> None:
-    """Take up the runs that were broken off, together where they stopped together, and start the others."""
+def do(job: Job, say: Say, task: Task | None = None) -> dict[str, Exception]:
+    """Take up the runs that were broken off, together where they stopped together, and start the others.
+
+    What failed: name of the run -> error. Runs that do not train together fail apart.
+    """
     from geodesic.runs import run
 
     known = task if task is not None else unpack(job.task)
     steps = [config.steps if finished(folder) else 0 for config, folder in zip(job.configs, job.folders)]
     last = [0.0]
+    failed: dict[str, Exception] = {}
 
     def watch(places: Sequence[int]) -> run.Watch:
         def tell(index: int, now: run.Progress) -> None:
@@ -94,7 +125,25 @@ def do(job: Job, say: Say, task: Task | None = None) -> None:
     for places, going_on in groups(job):
         configs, folders = [job.configs[i] for i in places], [job.folders[i] for i in places]
         begin = run.resume if going_on else run.start
-        begin(configs, folders, known, watch(places)).train()
+        lost: dict[int, str] = {}
+        try:
+            batch = begin(configs, folders, known, watch(places), job.owner)
+            batch.checkpoint_seconds, lost = job.save_every, batch.lost
+            batch.train()
+        except Exception as error:
+            for index, (config, folder) in enumerate(zip(configs, folders)):
+                if not finished(folder):
+                    failed[run_name(config)] = RunFailed(lost[index]) if index in lost else error
+    return failed
+
+
+def answer(index: int, job: Job, say: Callable[[Update], None]) -> Update:
+    """Do a job of a list; what is to be said at its end."""
+    try:
+        failed = {name: why(error) for name, error in do(job, lambda *now: say(Update(index, *now))).items()}
+    except Exception as error:
+        failed = dict.fromkeys(unfinished(job), why(error))
+    return Update(index, job.steps, ended=True, failed=failed)
 
 
 def groups(job: Job) -> list[tuple[list[int], bool]]:

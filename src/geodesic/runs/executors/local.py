@@ -1,151 +1,130 @@
 """Jobs in worker processes on this machine.
 
-A worker that falls silent or dies is ended, and its job is taken up again from the last checkpoints; after `TRIES`
-attempts it counts as failed and the others go on.
+A worker that falls silent or dies is ended, and its job is taken up again from the last checkpoints.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import queue
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
-from functools import partial
-from multiprocessing.context import SpawnContext
-from typing import Any
+from functools import cache
+from importlib.metadata import entry_points
+from multiprocessing.connection import wait
 
-from geodesic.runs.executors.base import Job, Listen, Update, do, why
+from geodesic.runs.executors.base import Job, Listen
+from geodesic.runs.executors.ledger import STOP_SECONDS, Ledger
+from geodesic.runs.executors.worker import Worker
+from geodesic.runs.stopping import Stopping
 
-TRIES = 3
 STALL_SECONDS = 600.0  # longer than any compilation
-
-Orders = Any  # multiprocessing's queues have no type of their own
+LOOK_SECONDS = 0.5  # between two looks at who fell silent
+LEAVE_SECONDS = 5.0  # that a worker has to leave by itself, when it has nothing to do or nobody to tell
 
 
 class LocalProcesses:
-    """As many worker processes as there are cores, or jobs, or as asked."""
+    """As many worker processes as there are cores, or jobs, or as asked; one where there is an accelerator."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers
 
+    def at_once(self, runs: int) -> int:
+        return runs if has_accelerator() else 1
+
     def run(self, jobs: Sequence[Job], listen: Listen) -> dict[str, str]:
-        count = min(len(jobs), self.workers or os.cpu_count() or 1)
-        return Pool(list(jobs), count, listen).run()
+        usual = 1 if has_accelerator() else os.cpu_count() or 1
+        return Pool(jobs, min(len(jobs), self.workers or usual), listen).run()
 
 
 class Pool:
     """Worker processes that take jobs one after another."""
 
-    def __init__(self, jobs: list[Job], workers: int, listen: Listen) -> None:
-        self.jobs = jobs
-        self.listen = listen
-        self.failed: dict[str, str] = {}
+    def __init__(self, jobs: Sequence[Job], workers: int, listen: Listen) -> None:
+        self.ledger = Ledger(jobs, listen)
         self.context = multiprocessing.get_context("spawn")
-        self.updates: Orders = self.context.Queue()
-        self.waiting = list(range(len(jobs)))
-        self.tries = [0] * len(jobs)
-        self.workers = [self._new_worker() for _ in range(workers)]
+        self.size = workers
+        self.workers: list[Worker] = []
+
+    @property
+    def busy(self) -> list[Worker]:
+        return [worker for worker in self.workers if worker.job is not None]
 
     def run(self) -> dict[str, str]:
-        try:
-            while self.waiting or any(worker.job is not None for worker in self.workers):
-                self._hand_out()
-                self._hear()
-                self._look_after()
-        finally:
-            for worker in self.workers:
-                worker.end()
-        return self.failed
+        with Stopping() as stop:
+            try:
+                while not stop.asked and (self.ledger or self.busy):
+                    self._hand_out()
+                    self._hear()
+                    self._look_after()
+                if stop.asked:
+                    self._stop()
+                    raise KeyboardInterrupt
+            finally:
+                for worker in self.workers:
+                    worker.end(0.0 if worker.job is not None else LEAVE_SECONDS)
+        return self.ledger.failed
 
     def _hand_out(self) -> None:
-        for worker in self.workers:
-            if worker.job is None and self.waiting:
-                job = self.waiting.pop(0)
-                self.tries[job] += 1
-                worker.give(job, self.jobs[job])
+        while self.ledger and len(self.busy) < self.size:
+            idle = next((worker for worker in self.workers if worker.job is None), None)
+            if idle is None:
+                idle = Worker(self.context)
+                self.workers.append(idle)
+            index = self.ledger.next()
+            idle.give(index, self.ledger.jobs[index])
 
     def _hear(self) -> None:
-        try:
-            update = self.updates.get(timeout=0.5)
-        except queue.Empty:
-            return
-        for worker in self.workers:
-            if worker.job == update.job:
-                worker.heard = time.monotonic()
-                if update.ended:
-                    worker.job = None
-        if update.error:
-            self.failed[self.jobs[update.job].name] = update.error
-        self.listen(self.jobs[update.job], update)
+        """Wait for messages for a while. A process that dies ends its pipe, which then has its end to say."""
+        lines = {worker.line: worker for worker in self.workers}
+        for line in wait(list(lines), LOOK_SECONDS):
+            worker = lines[line]  # type: ignore[index]
+            update = worker.hear()
+            if update is None:
+                worker.gone = True
+                continue
+            if update.ended:
+                worker.job = None
+            self.ledger.hear(update)
 
     def _look_after(self) -> None:
-        """Replace workers that died or fell silent; their jobs go on elsewhere."""
-        for index, worker in enumerate(self.workers):
-            silent = worker.job is not None and time.monotonic() - worker.heard > STALL_SECONDS
-            if worker.process.is_alive() and not silent:
-                continue
-            job = worker.job
-            worker.end()
-            self.workers[index] = self._new_worker()
-            if job is None:
-                continue
-            if self.tries[job] < TRIES:
-                self.waiting.insert(0, job)
-                continue
-            reason = "fell silent" if silent else f"died with exit code {worker.process.exitcode}"
-            self.failed[self.jobs[job].name] = f"its worker {reason}, {TRIES} times"
-            self.listen(self.jobs[job], Update(job, ended=True, error=reason))
+        """Workers that died or fell silent are ended; their jobs go on elsewhere."""
+        for worker in self._leaving():
+            job, code = worker.job, worker.process.exitcode
+            if job is not None:
+                self.ledger.lose(job, f"died with exit code {code}")
+        for worker in self.busy:
+            if time.monotonic() - worker.heard > STALL_SECONDS:
+                self._let_go(worker)
+                self.ledger.lose(worker.job, "fell silent")  # type: ignore[arg-type]
 
-    def _new_worker(self) -> Worker:
-        return Worker(self.context, self.updates)
+    def _leaving(self) -> list[Worker]:
+        """Workers that are gone, not among the others any more."""
+        gone = [worker for worker in self.workers if worker.gone]
+        for worker in gone:
+            self._let_go(worker, LEAVE_SECONDS)
+        return gone
 
+    def _let_go(self, worker: Worker, patience: float = 0.0) -> None:
+        self.workers.remove(worker)
+        worker.end(patience)
 
-class Worker:
-    """One process, the job it has, and when it was last heard of."""
-
-    def __init__(self, context: SpawnContext, updates: Orders) -> None:
-        self.orders: Orders = context.Queue()
-        self.process = context.Process(target=work, args=(self.orders, updates), daemon=True)
-        self.process.start()
-        self.job: int | None = None
-        self.heard = time.monotonic()
-
-    def give(self, index: int, job: Job) -> None:
-        self.job, self.heard = index, time.monotonic()
-        self.orders.put((index, job))
-
-    def end(self) -> None:
-        self.process.terminate()
-        self.process.join(5)
-        if self.process.is_alive():
-            self.process.kill()
+    def _stop(self) -> None:
+        """Ask every worker at work to stop, and wait until they have left, but not for ever."""
+        for worker in self.busy:
+            worker.ask_to_stop()
+        deadline = time.monotonic() + STOP_SECONDS
+        while self.busy and time.monotonic() < deadline:
+            self._hear()
+            self._leaving()
 
 
-def work(orders: Orders, updates: Orders) -> None:
-    """A worker's life: take a job, do it, say how it went."""
-    while True:
-        try:
-            index, job = orders.get(timeout=1.0)
-        except queue.Empty:
-            _leave_if_orphaned()
-            continue
-        try:
-            do(job, partial(_say, updates, index))
-            updates.put(Update(index, job.steps, ended=True))
-        except KeyboardInterrupt:
-            return
-        except Exception as error:
-            updates.put(Update(index, ended=True, error=why(error)))
-
-
-def _say(updates: Orders, index: int, steps: int, note: str) -> None:
-    _leave_if_orphaned()
-    updates.put(Update(index, steps, note))
-
-
-def _leave_if_orphaned() -> None:
-    """A comparison that was killed takes its workers along; their checkpoints stay."""
-    parent = multiprocessing.parent_process()
-    if parent is not None and not parent.is_alive():
-        os._exit(1)
+@cache
+def has_accelerator() -> bool:
+    """Asked in a process of its own: one that looks at a GPU takes its memory from the workers."""
+    if not entry_points(group="jax_plugins"):
+        return False
+    ask = [sys.executable, "-c", "import jax; print(jax.default_backend())"]
+    return subprocess.run(ask, capture_output=True, text=True).stdout.strip() not in ("", "cpu")
