@@ -361,6 +361,6 @@ def test_a_comparison_has_a_line_for_all_and_one_for_each_job(tmp_path):
     assert bars.lines[1].done == 100
     bars(jobs[0], Update(0, 1000, ended=True))
     assert (bars.whole.done, bars.whole.note) == (1100, "1 jobs done")
-    bars(jobs[1], Update(1, ended=True, error="RunFailed: no room"))
+    bars(jobs[1], Update(1, ended=True, failed={"gradient seed 1": "RunFailed: no room"}))
     assert bars.lines[1].shown
     assert bars.lines[1].note == "RunFailed: no room"
