@@ -4,13 +4,16 @@ CORE := .venv/.core
 DEV := .venv/.dev
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-cluster test-slow lint bench clean
 
 demo: $(CORE)
 	$(BIN)/geodesic demo
 
 test: lint
 	$(BIN)/pytest -n 2
+
+test-cluster: $(DEV)
+	$(BIN)/pytest -m "slow or not slow" tests/runs/test_cluster.py
 
 test-slow: $(DEV)
 	$(BIN)/pytest -n 2 -m slow

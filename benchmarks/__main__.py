@@ -14,6 +14,8 @@ COMMANDS = (
     ("curricula",),
     ("embedding",),
     ("detour",),
+    ("sweep",),
+    ("scale",),
     ("accelerator", "--runs", "1,8"),
 )
 

@@ -89,9 +89,10 @@ class Chaos:
         if code != 0:
             raise SystemExit(f"undisturbed, {command} ended with {code}: {complaint}")
         self.seconds[scenario] = time.monotonic() - began
-        if scenario.like in self.whole:
-            same_records(self.whole[scenario.like], folder)
-        self.whole.setdefault(scenario.like, folder)
+        first = self.whole.setdefault(scenario.like, folder)
+        if first != folder:
+            same_records(first, folder)
+        print(f"undisturbed: {scenario.like} ({scenario.kind}), {self.seconds[scenario]:.1f} s", flush=True)
 
     def trial(self, number: int, scenario: Scenario, sent: signal.Signals, choice: random.Random) -> str:
         """What was hit; raises where something is not as it should be."""
@@ -134,9 +135,6 @@ def run(chaos: Chaos, chosen: list[Scenario], options: argparse.Namespace) -> in
     drawn = [order[number % len(order)] for number in range(len(sent))]
     counts: collections.Counter[str] = collections.Counter()
     broken: list[str] = []
-    for scenario in dict.fromkeys(drawn):
-        chaos.prepare(scenario)
-        print(f"undisturbed: {scenario.like} ({scenario.kind}), {chaos.seconds[scenario]:.1f} s", flush=True)
 
     def one(number: int) -> None:
         try:
@@ -148,6 +146,7 @@ def run(chaos: Chaos, chosen: list[Scenario], options: argparse.Namespace) -> in
             print(f"{number + 1} of {len(sent)}: BROKEN: {broken[-1]}", flush=True)
 
     with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(chaos.prepare, dict.fromkeys(drawn)))
         list(pool.map(one, range(len(sent))))
     for told, count in sorted(counts.items()):
         print(f"{count:5} {told}")

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except GeodesicError as error:
         return _complain(error, EXIT_FAILED)
     except KeyboardInterrupt as stop:
-        return _complain(str(stop) or "stopped; the same command goes on where it was", EXIT_FAILED)
+        return _complain(str(stop) or f"stopped; go on with: {options.line}", EXIT_FAILED)
     return 0
 
 

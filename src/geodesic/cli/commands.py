@@ -62,23 +62,29 @@ def plan_curriculum(options: argparse.Namespace, console: Console) -> None:
 
 
 def run_one(options: argparse.Namespace, console: Console) -> None:
+    from geodesic.runs.stopping import Stopping
+
     _check_save_every(options)
-    folder, begin = _resumed(options) if options.resume is not None else _started(options)
+    folder: Path | None = None
     try:
-        if options.resume is None or not _lacks_only_figures(folder, options.steps):
-            _train(begin, options, console)
+        with Stopping() as stop:
+            folder, begin = _resumed(options) if options.resume is not None else _started(options)
+            if options.resume is None or not _lacks_only_figures(folder, options.steps):
+                _train(begin, options, console)
+        if stop.asked:
+            raise KeyboardInterrupt
         _draw(folder, console)
     except KeyboardInterrupt:
-        if options.resume is None and (folder / "config.json").exists():
-            options.line = shlex.join(["geodesic", "run", "--resume", str(folder)])
-        raise KeyboardInterrupt(f"stopped; kept in {folder}; go on with: {options.line}") from None
+        if folder is None or not (folder / "config.json").exists():
+            raise
+        again = ["geodesic", "run", "--resume", str(folder)] if options.resume is None else shlex.split(options.line)
+        raise KeyboardInterrupt(f"stopped; kept in {folder}; go on with: {shlex.join(again)}") from None
 
 
 def _train(begin: Callable[[], Batch], options: argparse.Namespace, console: Console) -> None:
     from geodesic.report.progress import Display, standing
-    from geodesic.runs.stopping import Stopping
 
-    with Stopping() as stop, Display(console, options.quiet) as display:
+    with Display(console, options.quiet) as display:
         batch = begin()
         (lesson,) = batch.lessons
         config = lesson.config
@@ -86,8 +92,6 @@ def _train(begin: Callable[[], Batch], options: argparse.Namespace, console: Con
         batch.checkpoint_seconds = options.save_every
         batch.watch = lambda _, now: display.update(line, now.step, standing(now.stage, now.alpha, now.target_score))
         batch.train()
-    if stop.asked:  # as it came to its end
-        raise KeyboardInterrupt
     console.print(
         f"{config.label} on {config.name}, seed {config.seed}: target {config.measure} {lesson.target_score:.2f}, "
         f"stage {lesson.state.stage}, alpha {lesson.state.alpha:.2f} after {batch.step} steps",
@@ -213,12 +217,13 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
     from geodesic.records import finished
     from geodesic.report.progress import Display, JobBars
     from geodesic.runs.compare import Outcome, compare, plan_comparison, run_folder
+    from geodesic.runs.stopping import Stopping
 
     executor = _executor(options)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    configs = plan_comparison(task, labels, seeds, options.steps, out, options.threshold, options.learner)
     text = ""
-    with ExitStack() as shown:
+    with Stopping() as stop, ExitStack() as shown:
+        configs = plan_comparison(task, labels, seeds, options.steps, out, options.threshold, options.learner)
         bars = JobBars(shown.enter_context(Display(console, options.quiet)), sum(config.steps for config in configs))
 
         def report(outcome: Outcome) -> None:
@@ -228,6 +233,8 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
 
         try:
             compare(configs, out, task, executor, options.at_once, bars, options.save_every, report)
+            if stop.asked:
+                raise KeyboardInterrupt
         except KeyboardInterrupt:
             done = sum(finished(run_folder(out, config)) for config in configs)
             raise KeyboardInterrupt(
