@@ -56,6 +56,14 @@ class Command:
                     return
             time.sleep(0.002)
 
+    def lives_for(self, seconds: float) -> bool:
+        """Whether it is still there after this time."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
+
     def hit(self, number: signal.Signals, target: str, folder: Path) -> str:
         """Send the signal; who got it."""
         if target == "worker":
