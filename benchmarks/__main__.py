@@ -14,6 +14,8 @@ COMMANDS = (
     ("curricula",),
     ("embedding",),
     ("detour",),
+    ("safety",),
+    ("beside",),
     ("accelerator", "--runs", "1,8"),
 )
 
