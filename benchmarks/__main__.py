@@ -16,6 +16,8 @@ COMMANDS = (
     ("detour",),
     ("sweep",),
     ("scale",),
+    ("safety",),
+    ("beside",),
     ("accelerator", "--runs", "1,8"),
 )
 

@@ -1,6 +1,8 @@
 """A run's folder as it is written: exact lines, cut back to a checkpoint, and nothing overwritten."""
 
+import io
 import json
+import os
 
 import numpy as np
 import pytest
@@ -194,6 +196,31 @@ def test_what_cannot_be_written_is_an_error_of_ours(tmp_path, folder):
     add_episodes(folder, 7)
     with pytest.raises(RunFailed, match="cannot write .*episodes.csv: Is a directory"):
         folder.flush()
+
+
+def test_rows_that_a_full_disk_took_in_part_are_written_once_there_is_room(folder, monkeypatch):
+    class Short(io.FileIO):
+        """A file on a disk with room for ten more bytes."""
+
+        def write(self, content):
+            super().write(content[:10])
+            raise OSError(28, "No space left on device")
+
+    class Full:
+        def __getattr__(self, name):
+            return getattr(os, name)
+
+        def fdopen(self, descriptor, mode, buffering):
+            return Short(descriptor, mode)
+
+    add_episodes(folder, 7)
+    with monkeypatch.context() as patch:
+        patch.setattr("geodesic.records.tables.os", Full())
+        with pytest.raises(RunFailed, match="cannot write .*episodes.csv: No space left on device"):
+            folder.flush()
+    assert len(lines(folder, "episodes.csv")) == 1
+    folder.flush()
+    assert len(lines(folder, "episodes.csv")) == 2
 
 
 def test_closing_writes_what_waits(folder):

@@ -55,8 +55,11 @@ class FolderLock:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._descriptor = self._take()
             clear_leftovers(self.folder)
-        except OSError as error:
-            raise InvalidInput(f"cannot write to {self.folder}: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise InvalidInput(f"cannot write to {self.folder}: {reason}") from error
         self._end = weakref.finalize(self, _let_go, self._descriptor, self.path, os.getpid())
         self._beaten = time.monotonic()
         return self

@@ -9,6 +9,7 @@ In the tables, `return` is undiscounted, `score` is what the task measures (the 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,9 +81,9 @@ def generations(folder: Path) -> list[Path]:
 
 def begun(folder: Path) -> bool:
     """Whether there is a run to go on with; one cut off before its first checkpoint has nothing to lose."""
-    return (folder / "config.json").exists() and any(path.exists() for path in generations(folder))
+    return os.path.exists(folder / "config.json") and any(map(os.path.exists, generations(folder)))
 
 
 def finished(folder: Path) -> bool:
     """Whether the folder holds a run that came to its end."""
-    return (folder / "summary.json").exists()
+    return os.path.exists(folder / "summary.json")

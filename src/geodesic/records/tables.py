@@ -93,9 +93,13 @@ class Tables:
             with os.fdopen(descriptor, "ab", buffering=0) as file:
                 if os.fstat(descriptor).st_size != self._lengths[name]:
                     raise RunFailed(f"{path} was changed by somebody else; stopped, nothing more is written there")
-                written = file.write(content)
-                while written < len(content):
-                    written += file.write(content[written:])
+                try:
+                    written = file.write(content)
+                    while written < len(content):
+                        written += file.write(content[written:])
+                except OSError:  # a full disk may have taken a part
+                    file.truncate(self._lengths[name])
+                    raise
         except OSError as error:
             raise RunFailed(f"cannot write {path}: {error.strerror}") from error
         self._lengths[name] += len(content)

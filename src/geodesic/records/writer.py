@@ -49,7 +49,7 @@ class RunFolder:
     def claim(self, new: bool = False) -> None:
         """Hold the folder, where there is one: who comes second is refused before any work starts; so is a run that
         should be new where there is one."""
-        if self.path.exists():
+        if os.path.exists(self.path):
             self._hold()
         if new and begun(self.path):
             raise InvalidInput(f"{self.path} already holds a run; try --resume {self.path}, or another --out")
@@ -196,7 +196,7 @@ class RunFolder:
             self._events = None
 
     def _whole(self, check: Check, refused: list[CheckpointError]) -> Iterator[Checkpoint]:
-        for path in filter(Path.exists, generations(self.path)):
+        for path in filter(os.path.exists, generations(self.path)):
             try:
                 yield self._read(path, check)
             except CheckpointError as error:
