@@ -114,8 +114,7 @@ def test_a_kill_between_two_saves_leaves_the_runs_together(tmp_path, task, unbro
     before = checkpoint_path(job.folders[1])
     batch = run.resume(job.configs, job.folders, task)
     batch.save()
-    for lesson in batch.lessons:
-        lesson.release()
+    batch.release()
     assert groups(job) == [([0, 1, 2], True)]
     latest, previous = generations(job.folders[1])
     latest.unlink()
@@ -137,8 +136,7 @@ def test_a_run_that_goes_on_without_the_others_has_the_same_numbers(tmp_path, ta
 def test_runs_that_were_killed_in_their_first_save_begin_again_together(tmp_path, task, unbroken):
     job = job_in(tmp_path, task)
     batch = run.start(job.configs, job.folders, task)
-    for lesson in batch.lessons:
-        lesson.release()
+    batch.release()
     checkpoint_path(job.folders[1]).unlink()
     assert groups(job) == [([0, 1, 2], True)]
     go_on(job, task)
@@ -224,7 +222,7 @@ def test_rows_of_a_stranger_stop_the_run(tmp_path, task, instant):
 def test_other_versions_are_said_in_one_line(tmp_path, task, instant, monkeypatch):
     monkeypatch.setattr("geodesic.records.writer.versions", lambda: {"python": "3.0", "jax": "0.0.1"})
     batch = run.start([configure(task)], [tmp_path], task)
-    batch.lessons[0].release()
+    batch.release()
     monkeypatch.setattr("geodesic.records.writer.versions", lambda: {"python": "3.0", "jax": "0.0.2"})
     said = r"was last written with other versions: jax 0.0.1 is 0.0.2; its numbers may differ$"
     with pytest.warns(RunWarning, match=said) as heard:

@@ -145,15 +145,9 @@ def test_a_run_killed_at_three_random_moments_ends_as_an_unbroken_one(tmp_path):
     assert len(load_run(broken).stages.stages) > 5
 
 
-def killed(batch):
-    """As if the process of these runs had been killed: nothing is written any more, and nothing is held."""
-    for lesson in batch.lessons:
-        lesson.release()
-
-
 def test_damage_is_refused_and_nothing_is_lost(tmp_path):
     batch = run.start([quick()], [tmp_path])
-    killed(batch)
+    batch.release()
     checkpoint = tmp_path / "checkpoint" / "latest.npz"
     whole = checkpoint.read_bytes()
     before = contents(tmp_path)
@@ -187,7 +181,7 @@ def test_damage_is_refused_and_nothing_is_lost(tmp_path):
 
 @pytest.mark.parametrize("gone", ["segment", "updates", "tables", "stages", "beside"])
 def test_a_checkpoint_of_another_version_is_refused_in_words(tmp_path, gone):
-    killed(run.start([quick()], [tmp_path]))
+    run.start([quick()], [tmp_path]).release()
     path = tmp_path / "checkpoint" / "latest.npz"
     found = checkpoints.load(path)
     checkpoints.save(path, found.arrays, {key: value for key, value in found.meta.items() if key != gone})
@@ -219,7 +213,7 @@ def test_the_trained_agent_can_be_taken_out(tmp_path):
 
 
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path):
-    killed(run.start([quick()], [tmp_path]))
+    run.start([quick()], [tmp_path]).release()
     before = contents(tmp_path)
     with pytest.raises(InvalidInput, match="already holds a run; try --resume"):
         run.start([quick()], [tmp_path])

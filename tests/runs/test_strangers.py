@@ -54,7 +54,7 @@ def folder(tmp_path, task, monkeypatch):
     for _ in range(2):
         batch._take()
     batch.save()
-    batch.lessons[0].release()
+    batch.release()
     generations(tmp_path / "run")[1].unlink()
     (tmp_path / "precious.csv").write_text("not to be touched")
     return tmp_path / "run"
@@ -314,7 +314,7 @@ def test_a_configuration_that_is_none_is_refused(folder, task):
         path.write_text(text)
         before = everything(folder)
         try:
-            run.extend(folder, None, task).lessons[0].release()
+            run.extend(folder, None, task).release()
         except GeodesicError:
             assert everything(folder) == before
         else:
@@ -346,7 +346,7 @@ def test_flipped_bits_are_seen(folder, task, rounds):
 def test_weights_that_are_not_finite_are_refused(tmp_path):
     config = configure("maze", "uniform", 0, 500)
     batch = run.start([config], [tmp_path / "run"])
-    batch.lessons[0].release()
+    batch.release()
     path = checkpoint_path(tmp_path / "run")
     kept = checkpoint.load(path)
     name = next(name for name in kept.arrays if "kernel" in name or "params" in name)

@@ -121,6 +121,7 @@ def test_a_run_taken_up_again_is_the_same_to_the_byte(tmp_path: Path, learner: A
         if batch.segment % config.eval_every == 0:
             batch._evaluate()
     batch.save()
+    batch.release()
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         run.extend(tmp_path / "broken", None, task).train()

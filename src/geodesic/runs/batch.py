@@ -81,8 +81,7 @@ class Batch:
         try:
             self._train()
         finally:
-            for lesson in self.lessons:
-                lesson.release()
+            self.release()
         if self.lost:
             raise RunFailed("; ".join(self.lost.values()))
 
@@ -119,6 +118,11 @@ class Batch:
         for index, lesson in self.going:
             seat = self.seats[index]
             lesson.save(arrays[seat], segment=self.segment, beside=self.beside, seat=seat)
+
+    def release(self) -> None:
+        """Let go of the folders, whatever has been written to them."""
+        for lesson in self.lessons:
+            lesson.release()
 
     def _start_segment(self) -> None:
         if self.step < self.config.steps:
