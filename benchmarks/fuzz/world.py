@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
 from fractions import Fraction
@@ -25,6 +26,7 @@ from geodesic.runs.plan import plan  # noqa: F401
 from geodesic.tasks import methods  # noqa: F401
 
 SCRATCH = Path(tempfile.mkdtemp(prefix="geodesic-fuzz-"))
+atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
 FILE = SCRATCH / "file.txt"
 FILE.write_text("not a folder")
 
