@@ -6,6 +6,7 @@ import atexit
 import shutil
 import tempfile
 from fractions import Fraction
+from functools import partial  # noqa: F401
 from pathlib import Path
 from typing import Any
 
