@@ -349,6 +349,8 @@ CALLS: dict[str, Arguments] = {
     "tables.format_table": {"rows": either("ROWS", "[]"), "markdown": flag},
     "tables.infeasible_table": {"runs": runs, "markdown": flag},
     "text.sparklines": {"runs": runs, "width": whole},
+    "executors.LocalProcesses": {"workers": maybe(whole)},
+    "executors.RayTasks": {"address": either("None", "'auto'"), "cpus": positive, "gpus": share},
     "load_run": {"folder": either("RUN", "str(RUN)", "COMPARISON")},
     "load_comparison": {"folder": either("COMPARISON", "RUN")},
 }

@@ -22,6 +22,7 @@ from geodesic.envs.gymnasium import ContextualEnv  # noqa: F401
 from geodesic.records import load_comparison, load_run
 from geodesic.report import tables, text
 from geodesic.report.figures import write_comparison_figures, write_run_figures
+from geodesic.runs import executors  # noqa: F401
 from geodesic.runs.config import configure, read_file  # noqa: F401
 from geodesic.runs.plan import plan  # noqa: F401
 from geodesic.tasks import methods  # noqa: F401
