@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import geodesic as gd
+from geodesic.analysis.theory import check as check_theory
 from geodesic.checks import as_count, as_number, as_path, as_points, as_seed, as_share, as_vector, check, optional
 from geodesic.errors import InvalidInput
 
@@ -28,6 +29,7 @@ from geodesic.errors import InvalidInput
         (lambda: as_count(2**40, "steps"), "expected steps to be an integer in [1, 2147483647], got 1099511627776"),
         (lambda: as_share(1.5, "gamma"), "expected gamma in [0, 1], got 1.5"),
         (lambda: as_seed(-1), "expected seed to be an integer in [0, 2^31), got -1"),
+        (lambda: as_path("x" * 256), "expected a folder as a path of names up to 255 letters, got '" + 59 * "x"),
         (lambda: as_path(""), "expected a folder as a path, got ''"),
         (lambda: as_path("a\0b", "out"), "expected out as a path, got 'a\\x00b'"),
         (
@@ -102,6 +104,7 @@ HERE = gd.Particles([[0.5]])
             lambda: gd.ContextSpace([0.0], [1.0], support=[[2.0]]),
             "expected support points inside low [0.0], high [1.0]",
         ),
+        (lambda: check_theory(HERE, states=3), "expected states to be an integer of at least 5, got 3"),
         (lambda: HERE.sample(0, 1), "expected rng to be a numpy.random.Generator, got 0"),
         (lambda: gd.train("maze", seeds=10**12), "expected seeds to be an integer in [-2147483647, 1000000], got 1000"),
         (

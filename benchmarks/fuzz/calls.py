@@ -345,10 +345,12 @@ CALLS: dict[str, Arguments] = {
     "curves.iqm_curve": {"runs": runs, "column": either("'scores'"), "window": whole},
     "statistics.summarise": {"runs": runs, "solved": number, "reference": either("'gradient'")},
     "paths.stage_path": {"run": either("RUNS[0]")},
-    "theory.check": {"rng": generator, "cmdps": either("1"), "states": either("6")},
+    "partial(theory.check, cmdps=1, states=6)": {"rng": generator},
     "tables.format_table": {"rows": either("ROWS", "[]"), "markdown": flag},
     "tables.infeasible_table": {"runs": runs, "markdown": flag},
     "text.sparklines": {"runs": runs, "width": whole},
+    "executors.LocalProcesses": {"workers": maybe(whole)},
+    "executors.RayTasks": {"address": either("None", "'auto'"), "cpus": positive, "gpus": share},
     "load_run": {"folder": either("RUN", "str(RUN)", "COMPARISON")},
     "load_comparison": {"folder": either("COMPARISON", "RUN")},
 }

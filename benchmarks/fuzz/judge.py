@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
+from unittest import mock
 
 import numpy as np
 
@@ -83,11 +84,8 @@ def judged(work: Callable[[], Any], seconds: float) -> tuple[Verdict, Any]:
 
 def judge_call(text: str, tally: Tally) -> None:
     """Run a drawn call. Training ends where it would begin: what is looked at is what happens before."""
-    before, api.do = api.do, lambda *_: None
-    try:
+    with mock.patch.object(api, "do"), mock.patch("tempfile.tempdir", str(world.SCRATCH)):
         verdict, result = judged(lambda: eval(text, vars(world)), SECONDS)
-    finally:
-        api.do = before
     said = any(word in text for word in ("nan", "inf", "NaN"))
     if verdict == "accepted" and not said and not text.startswith(UNKNOWN) and not_a_number(result):
         verdict, result = "silent NaN", f"in {result!r:.200}"

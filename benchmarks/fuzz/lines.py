@@ -20,8 +20,8 @@ import geodesic
 from benchmarks.fuzz import world
 from benchmarks.fuzz.judge import FAILURES, Tally, Verdict, judged
 from geodesic.cli import main
-from geodesic.runs.executors import LocalProcesses
-from geodesic.runs.executors.base import Job, Listen, Update, do, why
+from geodesic.runs.executors import LocalProcesses, RayTasks
+from geodesic.runs.executors.base import Job, Listen, answer
 
 Line = tuple[str, ...]
 SECONDS = 60
@@ -29,6 +29,7 @@ SECONDS = 60
 WALK = "benchmarks.fuzz.world:walk"
 TASKS = (
     WALK, "maze", "u-maze", "no-such-task", "", "maze:layout=nothing.txt", "maze:size=3", "os:getcwd", "json:loads",
+    "u-maze:goal_noise=-1", "u-maze:goal_noise=x", "fetch-push",
     ":", "nowhere.py:task", "broken.py:task", "exits.py:task", "empty.py:task", "a.b.c:d", "maze:", "point-mass:x",
     "\udcff",
 )  # fmt: skip
@@ -94,7 +95,12 @@ OPTIONS: dict[str, tuple[Sequence[str], ...]] = {
         ("--steps", *NUMBERS),
         ("--threshold", *NUMBERS),
         ("--out", *PATHS),
-        ("--executor", "local", "nobody", ""),
+        ("--cvar", *NUMBERS, "0.3"),
+        ("--executor", "local", "ray", "nobody", ""),
+        ("--address", "auto", "", "nowhere:1"),
+        ("--cpus", *NUMBERS),
+        ("--gpus", *NUMBERS),
+        ("--save-every", *NUMBERS),
         ("--workers", *NUMBERS),
         ("--at-once", *NUMBERS),
         ("--record", *PATHS),
@@ -166,20 +172,19 @@ def desk() -> Iterator[Path]:
         (Path(name) / "compared" / "comparison.json").write_text("{")
         os.chdir(name)
         try:
-            with mock.patch.object(LocalProcesses, "run", _here):
+            alone = {"run": _here, "at_once": lambda self, runs: 1}
+            with mock.patch.multiple(LocalProcesses, **alone), mock.patch.multiple(RayTasks, **alone):
                 yield Path(name)
         finally:
             os.chdir(here)
 
 
-def _here(self: LocalProcesses, jobs: Sequence[Job], listen: Listen) -> dict[str, str]:
+def _here(self: object, jobs: Sequence[Job], listen: Listen) -> dict[str, str]:
     failed = {}
     for index, job in enumerate(jobs):
-        try:
-            do(job, lambda steps, note: None, world.walk)
-        except Exception as error:
-            failed[job.name] = why(error)
-        listen(job, Update(index, ended=True, error=failed.get(job.name, "")))
+        update = answer(index, job, lambda update: None)
+        listen(job, update)
+        failed |= update.failed
     return failed
 
 

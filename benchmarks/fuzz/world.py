@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
 from fractions import Fraction
+from functools import partial  # noqa: F401
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,13 @@ from geodesic.envs.gymnasium import ContextualEnv  # noqa: F401
 from geodesic.records import load_comparison, load_run
 from geodesic.report import tables, text
 from geodesic.report.figures import write_comparison_figures, write_run_figures
+from geodesic.runs import executors  # noqa: F401
 from geodesic.runs.config import configure, read_file  # noqa: F401
 from geodesic.runs.plan import plan  # noqa: F401
 from geodesic.tasks import methods  # noqa: F401
 
 SCRATCH = Path(tempfile.mkdtemp(prefix="geodesic-fuzz-"))
+atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
 FILE = SCRATCH / "file.txt"
 FILE.write_text("not a folder")
 

@@ -24,6 +24,7 @@ Rule = Callable[[Any, str], Any] | type
 T = TypeVar("T")
 
 LARGEST = 1e150  # a number from outside has a square
+NAME = 255  # bytes of a file's name
 MOST = 2**31 - 1  # counts fit the 32-bit counters of compiled programs
 
 
@@ -149,7 +150,10 @@ def as_function(value: object, name: str) -> Callable[..., Any]:
 def as_path(value: object, name: str = "a folder") -> Path:
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value) or "\0" in str(value):
         raise InvalidInput(f"expected {name} as a path, got {shown(value)}")
-    return Path(value)
+    path = Path(value)
+    if max((len(os.fsencode(part)) for part in path.parts), default=0) > NAME:
+        raise InvalidInput(f"expected {name} as a path of names up to {NAME} letters, got {shown(value)}")
+    return path
 
 
 def as_rng(value: object, name: str = "rng") -> np.random.Generator:

@@ -33,8 +33,8 @@ def test_a_missing_ray_is_an_error_that_says_what_to_install(tmp_path, monkeypat
         (["--executor", "ray", "--workers", "2"], "expected --workers with --executor local only"),
         (["--address", "auto"], "expected --address with --executor ray only"),
         (["--gpus", "1"], "expected --gpus with --executor ray only"),
-        (["--executor", "ray", "--cpus", "-1"], "expected cpus of a job to be a number of at least 0, got -1.0"),
-        (["--executor", "ray", "--gpus", "nan"], "expected gpus of a job to be a number of at least 0, got nan"),
+        (["--executor", "ray", "--cpus", "-1"], "expected cpus of a job to be non-negative, got -1.0"),
+        (["--executor", "ray", "--gpus", "nan"], "expected gpus of a job to be a finite number, got nan"),
         (["--save-every", "nan"], "expected --save-every of at least 0 seconds, got nan"),
     ],
 )

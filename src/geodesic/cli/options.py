@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from geodesic.checks import as_path
 from geodesic.cli import commands
+from geodesic.errors import InvalidInput
 
 if TYPE_CHECKING:
     from geodesic.cli.commands import Command
@@ -45,7 +47,7 @@ def parser() -> Parser:
     )
     command("theory", commands.theory, "check the lemma, the theorem and the corollary on random tabular problems")
     demo = command("demo", commands.run_demo, "the maze with and without a curriculum, in a minute")
-    demo.add_argument("--out", type=Path, default=Path("runs/demo"), help="folder (default: %(default)s)")
+    demo.add_argument("--out", type=_path, default=Path("runs/demo"), help="folder (default: %(default)s)")
     _quiet(demo)
     return root
 
@@ -54,7 +56,7 @@ def _plan_options(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("task", metavar="TASK", help=TASK)
     plan.add_argument("--alphas", default="0,.25,.5,.75,1", help="shares of the way (default: %(default)s)")
     plan.add_argument("--metric", help="distance between contexts (default: the task's)")
-    plan.add_argument("--out", type=Path, help="folder (default: runs/TASK/plan)")
+    plan.add_argument("--out", type=_path, help="folder (default: runs/TASK/plan)")
 
 
 def _run_options(run: argparse.ArgumentParser) -> None:
@@ -67,14 +69,14 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     run.add_argument("--seed", type=int, help="of everything random (default: 0)")
     run.add_argument("--steps", type=int, help="environment steps; with --resume, in all (default: the task's)")
     run.add_argument(
-        "--config", type=Path, metavar="FILE", help="a run's config.json, or TOML, to repeat (default: none)"
+        "--config", type=_path, metavar="FILE", help="a run's config.json, or TOML, to repeat (default: none)"
     )
-    run.add_argument("--out", type=Path, help="run folder (default: runs/TASK/LABEL/seed-N)")
+    run.add_argument("--out", type=_path, help="run folder (default: runs/TASK/LABEL/seed-N)")
     run.add_argument(
         "--save-every", type=float, default=20.0, metavar="SECONDS", help="between checkpoints (default: %(default)s)"
     )
     run.add_argument(
-        "--resume", type=Path, metavar="DIR", help="go on with the run in this folder (default: a new run)"
+        "--resume", type=_path, metavar="DIR", help="go on with the run in this folder (default: a new run)"
     )
     _quiet(run)
 
@@ -97,7 +99,7 @@ def _compare_options(compare: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="also score each agent in this share of the target's contexts, its worst, such as 0.1 (default: not)",
     )
-    compare.add_argument("--out", type=Path, help="folder (default: runs/TASK/compare)")
+    compare.add_argument("--out", type=_path, help="folder (default: runs/TASK/compare)")
     compare.add_argument(
         "--executor", default="local", choices=["local", "ray"], help="who runs them (default: %(default)s)"
     )
@@ -110,13 +112,20 @@ def _compare_options(compare: argparse.ArgumentParser) -> None:
         "--save-every", type=float, default=20.0, metavar="SECONDS", help="between checkpoints (default: %(default)s)"
     )
     compare.add_argument(
-        "--record", type=Path, metavar="FILE", help="keep the table in this Markdown file (default: none)"
+        "--record", type=_path, metavar="FILE", help="keep the table in this Markdown file (default: none)"
     )
     _quiet(compare)
 
 
 def _quiet(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--quiet", action="store_true", help="no progress, only the summary (default: progress)")
+
+
+def _path(text: str) -> Path:
+    try:
+        return as_path(text, "a name")
+    except InvalidInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 class _Version(argparse.Action):

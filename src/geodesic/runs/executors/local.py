@@ -15,6 +15,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from multiprocessing.connection import wait
 
+from geodesic.checks import as_count
 from geodesic.runs.executors.base import Job, Listen
 from geodesic.runs.executors.ledger import STOP_SECONDS, Ledger
 from geodesic.runs.executors.worker import Worker
@@ -29,7 +30,7 @@ class LocalProcesses:
     """As many worker processes as there are cores, or jobs, or as asked; one where there is an accelerator."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers
+        self.workers = None if workers is None else as_count(workers, "workers")
 
     def at_once(self, runs: int) -> int:
         return runs if has_accelerator() else 1

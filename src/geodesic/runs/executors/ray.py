@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from geodesic.checks import as_nonnegative, as_text
 from geodesic.errors import InvalidInput, MissingExtra
 from geodesic.runs.executors.base import Job, Listen, Update, answer, unfinished, why
 from geodesic.runs.executors.ledger import STOP_SECONDS, Ledger
@@ -34,16 +35,18 @@ class RayTasks:
     """
 
     def __init__(self, address: str | None = None, cpus: float = 1.0, gpus: float = 0.0) -> None:
-        for name, value in (("cpus", cpus), ("gpus", gpus)):
-            if not 0 <= value < math.inf:
-                raise InvalidInput(f"expected {name} of a job to be a number of at least 0, got {value!r}")
+        self.claims = {
+            "num_cpus": as_nonnegative(cpus, "cpus of a job"),
+            "num_gpus": as_nonnegative(gpus, "gpus of a job"),
+        }
+        if address is not None:
+            as_text(address, "address")
         try:
             import ray
         except ImportError:
             raise MissingExtra("Ray", "ray") from None
         self.ray = ray
         self.address = address
-        self.claims = {"num_cpus": cpus, "num_gpus": gpus}
 
     def at_once(self, runs: int) -> int:
         if not self.claims["num_gpus"]:
