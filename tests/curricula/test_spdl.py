@@ -222,5 +222,5 @@ def test_the_reverse_bound_holds_and_its_gradient_is_right() -> None:
     before = curriculum.init(rng)
     after = curriculum.update(before, feed(before, rng), rng)
     assert 0.049 < before.gaussian.kl(after.gaussian) <= 0.05 + 1e-9
-    with pytest.raises(gd.errors.InvalidInput, match="expected bound to be new-old or old-new, got 'both'"):
+    with pytest.raises(gd.errors.InvalidInput, match="expected bound to be one of new-old, old-new; got 'both'"):
         point_mass(bound="both")
