@@ -197,7 +197,7 @@ def test_a_second_evaluation_at_a_step_is_left_out_also_after_a_kill(tmp_path):
 
 def test_what_cannot_be_kept_without_pickle_is_refused(tmp_path):
     teacher = gd.Teacher(task(), out=tmp_path)
-    with pytest.raises(InvalidInput, match=r"expected agent\['memory'\] to be an array of numbers"):
+    with pytest.raises(InvalidInput, match=r"expected agent\['memory'\] to be an array of numbers, got"):
         teacher.save({"memory": np.array([{}])})
     teacher.save({"words": np.array(["a", "bc"]), "turned": np.arange(6).reshape(2, 3).T, "none": np.zeros((0, 2))})
     teacher.close()
