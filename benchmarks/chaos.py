@@ -107,6 +107,9 @@ class Chaos:
             command.ended()
             latest *= 0.7  # the machine was busier when the undisturbed command was timed
         target = choice.choice(["command", "worker"] if sent == signal.SIGKILL else ["command", "group"])
+        if scenario.several and target == "worker":
+            command.until_held(folder)
+            command.lives_for(choice.uniform(0, latest / 3))
         hit = command.hit(sent, target if scenario.several else "command", folder)
         code, complaint = command.ended()
         command.gone()

@@ -70,6 +70,11 @@ class Command:
             return True
         return False
 
+    def until_held(self, folder: Path) -> None:
+        """Until its workers have begun, or it has ended."""
+        while self.process.poll() is None and not _holders(folder):
+            time.sleep(0.02)
+
     def hit(self, number: signal.Signals, target: str, folder: Path) -> str:
         """Send the signal; who got it."""
         if target == "worker":
