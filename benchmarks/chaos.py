@@ -8,7 +8,8 @@ installed), sends one signal at a random moment, and goes on with the command th
 until it is finished. A kill hits the command or one of its workers; an interrupt hits the command alone or, as a
 terminal's Ctrl-C does, all of its processes. Then everything that lasts must equal what an undisturbed command left:
 the tables, the curriculum, the last checkpoint's arrays, the summary without its times. Besides, nothing may remain:
-no process, no lock, no temporary file. Linux only: processes are told by their environment.
+no process (Ray's own agents have two minutes to notice that their cluster is gone, all others twenty seconds), no lock,
+no temporary file. Linux only: processes are told by their environment.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.chaos_trials import Broken, Command, same_records, settled
+from benchmarks.chaos_trials import Broken, Command, all_gone, same_records, settled
 
 TASKS = {  # steps, threshold: short, and still through several stages
     "maze": ("3000", "-60"),
@@ -106,6 +107,9 @@ class Chaos:
             command.ended()
             latest *= 0.7  # the machine was busier when the undisturbed command was timed
         target = choice.choice(["command", "worker"] if sent == signal.SIGKILL else ["command", "group"])
+        if scenario.several and target == "worker":
+            command.until_held(folder)
+            command.lives_for(choice.uniform(0, latest / 3))
         hit = command.hit(sent, target if scenario.several else "command", folder)
         code, complaint = command.ended()
         command.gone()
@@ -153,6 +157,10 @@ def run(chaos: Chaos, chosen: list[Scenario], options: argparse.Namespace) -> in
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(chaos.prepare, dict.fromkeys(drawn)))
         list(pool.map(one, range(len(sent))))
+    try:
+        all_gone()
+    except Broken as error:
+        broken.append(str(error))
     for told, count in sorted(counts.items()):
         print(f"{count:5} {told}")
     print(f"{sum(counts.values())} of {len(sent)} signals: same bytes, no orphan, no lock, no temporary file")

@@ -19,6 +19,8 @@ import numpy as np
 MARK = "GEODESIC_CHAOS"
 PATIENCE = 600.0  # seconds that a command may take to end
 GOODBYE = 20.0  # seconds that its processes may outlive it
+RAYS_OWN = (b"ray::DashboardAgent", b"ray::RuntimeEnvAgent")  # outlive a cluster whose starter was killed
+RAYS_GOODBYE = 120.0  # by about a minute, as measured
 TABLES = ("episodes.csv", "evaluations.csv", "stages.csv")
 TIMES = ("seconds", "curriculum_seconds")
 
@@ -27,12 +29,16 @@ class Broken(Exception):
     """Something is not as it should be."""
 
 
+STARTED: list[Command] = []
+
+
 class Command:
     """A `geodesic` command as a process of its own, with a mark by which all its processes are found."""
 
     def __init__(self, words: list[str]) -> None:
         self.words = words
         self.mark = uuid.uuid4().hex
+        STARTED.append(self)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "geodesic.cli", *words],
             stdout=subprocess.DEVNULL,
@@ -64,6 +70,11 @@ class Command:
             return True
         return False
 
+    def until_held(self, folder: Path) -> None:
+        """Until its workers have begun, or it has ended."""
+        while self.process.poll() is None and not _holders(folder):
+            time.sleep(0.02)
+
     def hit(self, number: signal.Signals, target: str, folder: Path) -> str:
         """Send the signal; who got it."""
         if target == "worker":
@@ -88,16 +99,19 @@ class Command:
         return self.process.returncode, complaint
 
     def gone(self) -> None:
-        """Wait for the end of everything that it started."""
+        """Wait for the end of everything that it started; Ray's own agents are waited for at the end of all trials."""
         deadline = time.monotonic() + GOODBYE
-        while (left := _marked(self.mark)) and time.monotonic() < deadline:
+        while (left := self.left(RAYS_OWN)) and time.monotonic() < deadline:
             time.sleep(0.1)
         if left:
-            names = [Path(f"/proc/{number}/cmdline").read_bytes()[:80] for number in left]
             for number in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(number, signal.SIGKILL)
-            raise Broken(f"orphans: {names}")
+            raise Broken(f"orphans: {sorted(left.values())}")
+
+    def left(self, but: tuple[bytes, ...] = ()) -> dict[int, bytes]:
+        """Its processes that are still there, and how they are called."""
+        return {number: name for number, name in _marked(self.mark).items() if not name.startswith(but)}
 
     def go_on(self, code: int, complaint: str, folder: Path, hit: str) -> None:
         """To the end: by the command that was told, or where none could be, by the documented one."""
@@ -117,16 +131,25 @@ class Command:
             raise Broken(f"{more} ended with {code}: {complaint[-600:]}")
 
 
-def _marked(mark: str) -> list[int]:
-    """The processes that have the mark in their environment."""
+def _marked(mark: str) -> dict[int, bytes]:
+    """The processes that have the mark in their environment, and how they were called."""
     wanted = f"{MARK}={mark}".encode()
-    found = []
+    found = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with contextlib.suppress(OSError):
                 if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
+                    found[int(folder.name)] = (folder / "cmdline").read_bytes()[:80]
     return found
+
+
+def all_gone() -> None:
+    """Also what Ray leaves behind for a while."""
+    deadline = time.monotonic() + RAYS_GOODBYE
+    while any(command.left() for command in STARTED) and time.monotonic() < deadline:
+        time.sleep(1.0)
+    if left := [name for command in STARTED for name in command.left().values()]:
+        raise Broken(f"orphans: {left}")
 
 
 def _holders(folder: Path) -> list[int]:

@@ -3,13 +3,15 @@
     python -m benchmarks.scale                                # measures, then reckons for 10,000 runs on 100 machines
     python -m benchmarks.scale --runs 500 --machines 10 --cores 8
 
-Measured on one machine with Maze runs of `--steps` steps; what depends on the network or the shared storage is told
-as bytes, files and messages, not as seconds.
+Measured on one machine with Maze runs of `--steps` steps, in seconds of a processor; only what several processes share,
+Ray's messages and jobs, is by the clock. What depends on the network or the shared storage is told as bytes, files and
+messages.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import multiprocessing
 import tempfile
 import time
@@ -18,9 +20,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
+from rich.console import Console
 
 from geodesic.analysis.statistics import summarise
 from geodesic.records import load_comparison
+from geodesic.report.progress import Display, JobBars
 from geodesic.runs.compare import compare, plan_comparison, run_folder
 from geodesic.runs.executors import Job, Update
 from geodesic.runs.executors.base import SAVE_EVERY, SAY_EVERY, do
@@ -44,12 +48,25 @@ def pipe_messages() -> float:
     process.start()
     theirs.close()
     mine.recv()
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(MESSAGES - 1):
         mine.recv()
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     process.join()
     return MESSAGES / seconds
+
+
+def shown_messages(jobs: int) -> float:
+    """Messages a second that the progress of so many jobs takes."""
+    config = plan_comparison("maze", ["uniform"], [0], 1000, Path("nowhere"))[0]
+    job = Job((config,), (Path("nowhere"),))
+    bars = JobBars(Display(Console(file=io.StringIO()), quiet=False), jobs * job.steps)
+    for index in range(jobs):
+        bars(job, Update(index, 1, "stage 0"))
+    began = time.process_time()
+    for number in range(MESSAGES):
+        bars(job, Update(number % jobs, 2 + number // jobs, "stage 3 α 0.30 target -12.3"))
+    return MESSAGES / (time.process_time() - began)
 
 
 def ray_costs() -> tuple[float, float]:
@@ -94,7 +111,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100_000, help="of the Maze runs that are measured")
     options = parser.parse_args()
     heard = pipe_messages()
-    print(f"driver: {heard:,.0f} messages/s from pipes")
+    shown = shown_messages(options.runs)
+    print(f"driver: {heard:,.0f} messages/s from pipes; {shown:,.0f} to the progress of {options.runs:,} jobs")
     boarded, handed = ray_costs() if find_spec("ray") else (float("nan"), float("nan"))
     print(f"Ray: {boarded:,.0f} messages/s to the board; {handed:,.0f} jobs/s handed out and heard of")
     with tempfile.TemporaryDirectory() as work:
@@ -106,26 +124,26 @@ def storage(out: Path, steps: int) -> tuple[float, float, float, float, float, f
     """Of one run: seconds to plan, seconds to read, bytes read, bytes and files on disk, bytes of a checkpoint."""
     seeds = range(4)
     many = list(range(200))
-    began = time.perf_counter()
+    began = time.process_time()
     plan_comparison("maze", ["uniform"], many, steps, out / "planned")
-    planning = (time.perf_counter() - began) / len(many)
+    planning = (time.process_time() - began) / len(many)
     configs = plan_comparison("maze", ["gradient"], seeds, steps, out / "c")
     compare(configs, out / "c", None, Here())
     folder = run_folder(out / "c", configs[0])
     files = [path for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     kept = (folder / "checkpoint" / "latest.npz").stat().st_size
-    began = time.perf_counter()
+    began = time.process_time()
     runs = load_comparison(out / "c")
     summarise(runs, configs[0].solved)
-    reading = (time.perf_counter() - began) / len(runs)
+    reading = (time.process_time() - began) / len(runs)
     arrays = [value for run in runs for table in (run.episodes, run.evaluations) for value in vars(table).values()]
     memory = sum(value.nbytes for value in arrays if isinstance(value, np.ndarray)) / len(runs)
     batch = start(configs[:1], [out / "save"])
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(20):
         batch.save()
-    saving = (time.perf_counter() - began) / 20
+    saving = (time.process_time() - began) / 20
     print(
         f"driver: {planning * 1e3:.1f} ms to plan a run; {reading * 1e3:.0f} ms and {memory / 1e6:.2f} MB to read one"
     )

@@ -13,8 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.mark.parametrize(
     ("kinds", "kills", "interrupts"),
     [
-        ("run", 1, 1),
-        ("compare, three at once", 1, 1),
+        ("run/compare, three at once", 1, 1),
         pytest.param("run/compare/compare, three at once/compare, Ray", 6, 4, marks=pytest.mark.slow),
     ],
 )

@@ -29,6 +29,9 @@ def cluster():
     ray.shutdown()
 
 
+LOCAL_FIRST = pytest.mark.parametrize("executor", ["local", pytest.param("ray", marks=pytest.mark.slow)], indirect=True)
+
+
 @pytest.fixture(params=["local", "ray"])
 def executor(request):
     if request.param == "ray":
@@ -115,6 +118,7 @@ def test_a_run_that_fails_takes_nobody_along(tmp_path, executor, task):
     assert [finished(run_folder(tmp_path, config)) for config in configs] == [True, False, True]
 
 
+@pytest.mark.slow
 def test_runs_that_diverge_are_named_one_by_one_with_their_step(tmp_path, executor, task):
     learner = "ppo:learning_rate=1e30:n_envs=2:rollout=25:batch_size=50:epochs=1:net=[8]"
     configs = plan_comparison(task, ["uniform"], (0, 1), 600, tmp_path, learner=learner)
@@ -159,6 +163,7 @@ def test_asked_to_stop_it_stops_between_segments_and_goes_on(tmp_path, executor,
     assert records(tmp_path, configs) == alone
 
 
+@LOCAL_FIRST
 def test_asked_twice_it_ends_at_once(tmp_path, executor):
     """The runs have segments that last for minutes; only an end at once ends them in time."""
     task = load(f"{HERE / 'steady.py'}:endless")

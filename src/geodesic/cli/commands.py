@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from geodesic.errors import InvalidInput, RunFailed
@@ -237,6 +238,7 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
             shown.close()
             text = _report(console, task, configs[0], out, outcome.failed, options.cvar)
 
+        Thread(target=_import_reports, daemon=True).start()  # this process has little to do while its workers train
         try:
             compare(configs, out, task, executor, options.at_once, bars, options.save_every, report)
             if stop.asked:
@@ -285,6 +287,13 @@ def _report(
     if failures:
         raise RunFailed("; ".join(failures))
     return text
+
+
+def _import_reports() -> None:
+    from geodesic.analysis import statistics
+    from geodesic.report import exports, figures, tables, text
+
+    _ = statistics, exports, figures, tables, text
 
 
 def _show(console: Console, task: Task, config: RunConfig, out: Path, cvar: float | None) -> str:

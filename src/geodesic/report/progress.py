@@ -100,13 +100,15 @@ class JobBars:
         self.display = display
         self.whole = display.add("all runs", total)
         self.lines: dict[int, Line] = {}
+        self.finished: set[int] = set()
 
     def __call__(self, job: Job, update: Update) -> None:
         if update.job not in self.lines:
             self.lines[update.job] = self.display.add(job.name, job.steps)
         line = self.lines[update.job]
         note = update.error or update.note
-        done = max(update.steps, line.done)
-        self.display.update(line, done, note, shown=not update.ended or bool(update.error))
-        total = sum(each.done for each in self.lines.values())
-        self.display.update(self.whole, total, f"{sum(not each.shown for each in self.lines.values())} jobs done")
+        more = max(update.steps - line.done, 0)
+        self.display.update(line, line.done + more, note, shown=not update.ended or bool(update.error))
+        if not line.shown:
+            self.finished.add(update.job)
+        self.display.update(self.whole, self.whole.done + more, f"{len(self.finished)} jobs done")
