@@ -172,8 +172,9 @@ def test_asked_twice_it_ends_at_once(tmp_path, executor):
 
     def signal_twice():
         deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and not list(tmp_path.rglob("seed-0/.lock")):
+        while time.monotonic() < deadline and not list(tmp_path.rglob("seed-0/checkpoint/latest.npz")):
             time.sleep(0.05)
+        time.sleep(3.0)  # from its first checkpoint to its first segment; asked before that it would stop in order
         os.kill(os.getpid(), signal.SIGINT)
         if not ended.wait(2.0):
             os.kill(os.getpid(), signal.SIGINT)
