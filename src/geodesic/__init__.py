@@ -17,18 +17,20 @@ from geodesic.transport import Geodesic, barycenter, wasserstein
 if TYPE_CHECKING:
     from geodesic.api import Result, train
     from geodesic.envs.cmdp import ContextualMDP
+    from geodesic.integrations import sb3
     from geodesic.learners.ppo import PPO
     from geodesic.learners.sac import SAC
 
 __version__ = "0.1.0"
 
-# What needs JAX or a trainer is imported when it is first asked for.
+# What needs JAX, a trainer or an extra is imported when it is first asked for.
 _ON_USE = {
     "ContextualMDP": "geodesic.envs.cmdp",
     "PPO": "geodesic.learners.ppo",
     "SAC": "geodesic.learners.sac",
     "Result": "geodesic.api",
     "train": "geodesic.api",
+    "sb3": "geodesic.integrations.sb3",
 }
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "curricula",
     "envs",
     "metrics",
+    "sb3",
     "tasks",
     "train",
     "wasserstein",
@@ -63,7 +66,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _ON_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ON_USE[name]), name)
+    module = import_module(_ON_USE[name])
+    return module if module.__name__.endswith(f".{name}") else getattr(module, name)
 
 
 envs.register()

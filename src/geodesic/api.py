@@ -74,6 +74,7 @@ def train(
     metric: str | None = None,
     threshold: float | None = None,
     say: Say = lambda steps, note: None,
+    backend: str = "jax",
 ) -> Result:
     """Train agents on a task with a curriculum, one a seed, all of them in one compiled program.
 
@@ -82,11 +83,12 @@ def train(
 
     seeds: how many (0, 1, ...), or which. out: a folder, which is kept; called again with the same one, unfinished runs
     go on and finished ones are taken as they are. Without one, a new folder under the system's temporary one. say: is
-    called now and then with the steps done in all runs and a note.
+    called now and then with the steps done in all runs and a note. backend: "jax", or "sb3" and "sbx", whose PPO and
+    SAC then train with the same hyperparameters, one run after the other.
     """
     task = load(task)
     as_function(say, "say")
-    configs = [configure(task, method, seed, steps, metric, threshold, learner) for seed in _chosen(seeds)]
+    configs = [configure(task, method, seed, steps, metric, threshold, learner, backend) for seed in _chosen(seeds)]
     folder = Path(tempfile.mkdtemp(prefix="geodesic-")) if out is None else as_path(out, "out")
     folders = {config.seed: folder / "runs" / slug(config.label) / f"seed-{config.seed}" for config in configs}
     for config in configs:

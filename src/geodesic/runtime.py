@@ -12,6 +12,8 @@ import warnings
 from functools import cache
 from pathlib import Path
 
+from geodesic.errors import InvalidInput
+
 XLA_FLAGS = {
     # these networks are too small for threads; runs are what is spread over cores
     "xla_cpu_multi_thread_eigen": "false",
@@ -61,6 +63,25 @@ def keep_programs(folder: Path | None = None) -> None:
     }
     for name, value in settings.items():
         jax.config.update(name, value)  # type: ignore[no-untyped-call]
+
+
+def check_not_forked() -> None:
+    """A process forked off one in which JAX was at work has its locks but not its threads, and would wait for ever."""
+    if _FORKED:
+        raise InvalidInput(
+            "expected JAX in a process of its own, got one forked after JAX had started; try another start method, "
+            "such as AsyncVectorEnv(..., context='forkserver')"
+        )
+
+
+def _note_fork() -> None:
+    if _running():
+        _FORKED.append(os.getpid())
+
+
+_FORKED: list[int] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def _running() -> bool:

@@ -194,7 +194,8 @@ def compare_all(options: argparse.Namespace, console: Console) -> None:
     labels = list(dict.fromkeys(label for label in labels if label))
     if options.record is not None:
         read_record(options.record)  # refuses what is no text before the work, not after it
-    out = options.out or Path("runs") / slug(task.name) / "compare"
+    name = "compare" if options.backend == "jax" else f"compare-{options.backend}"
+    out = options.out or Path("runs") / slug(task.name) / name
     text = _compare(console, task, labels, out, options)
     if options.record is not None:
         record(options.record, f"compare {task.name}", text)
@@ -228,9 +229,10 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
     if options.cvar is not None:
         check_share(options.cvar)
     seeds = range(options.first_seed, options.first_seed + as_integer(options.seeds, "--seeds", 0, 10**6))
+    rest = (options.threshold, options.learner, options.backend)
     text = ""
     with Stopping() as stop, ExitStack() as shown:
-        configs = plan_comparison(task, labels, seeds, options.steps, out, options.threshold, options.learner)
+        configs = plan_comparison(task, labels, seeds, options.steps, out, *rest)
         bars = JobBars(shown.enter_context(Display(console, options.quiet)), sum(config.steps for config in configs))
 
         def report(outcome: Outcome) -> None:

@@ -63,7 +63,7 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     run.add_argument("task", metavar="TASK", nargs="?", help=f"{TASK} (not needed with --resume or --config)")
     run.add_argument("--method", help=f"{METHOD} (default: gradient)")
     run.add_argument("--learner", help=f"{METHOD}, such as sac:learning_rate=1e-3 (default: the task's)")
-    run.add_argument("--backend", help="what trains (default: jax)")
+    run.add_argument("--backend", help="what trains: jax, sb3 or sbx (default: jax)")
     run.add_argument("--metric", help="distance between contexts (default: the task's)")
     run.add_argument("--threshold", type=float, help="score above which a stage is mastered (default: the task's)")
     run.add_argument("--seed", type=int, help="of everything random (default: 0)")
@@ -85,6 +85,7 @@ def _compare_options(compare: argparse.ArgumentParser) -> None:
     compare.add_argument("task", metavar="TASK", help=TASK)
     compare.add_argument("--methods", default="", help=f"all, or {METHOD} with commas between (default: the task's)")
     compare.add_argument("--learner", help=f"{METHOD} (default: the task's)")
+    compare.add_argument("--backend", default="jax", help="what trains: jax, sb3 or sbx (default: %(default)s)")
     compare.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each method (default: %(default)s)")
     compare.add_argument(
         "--first-seed", type=int, default=0, metavar="S", help="seeds S ... S + N - 1 (default: %(default)s)"
@@ -99,7 +100,7 @@ def _compare_options(compare: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="also score each agent in this share of the target's contexts, its worst, such as 0.1 (default: not)",
     )
-    compare.add_argument("--out", type=_path, help="folder (default: runs/TASK/compare)")
+    compare.add_argument("--out", type=_path, help="folder (default: runs/TASK/compare, or compare-BACKEND)")
     compare.add_argument(
         "--executor", default="local", choices=["local", "ray"], help="who runs them (default: %(default)s)"
     )

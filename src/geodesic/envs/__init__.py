@@ -70,8 +70,25 @@ def make_gymnasium(name: str, render_mode: str | None = None, **options: Any) ->
     return ContextualEnv(mdp, mdp.context_space, mdp.target(np.random.default_rng(0)), render_mode)
 
 
+def make_vector(
+    name: str, num_envs: int, autoreset_mode: Any = "NextStep", **options: Any
+) -> gym.vector.VectorEnv[Any, Any, Any]:
+    """Many of this environment, stepped by one compiled program; `gymnasium.make_vec` calls it."""
+    import numpy as np
+
+    from geodesic.envs.vector import VectorContextualEnv
+
+    mdp = make(name, **options)
+    return VectorContextualEnv(mdp, mdp.context_space, mdp.target(np.random.default_rng(0)), num_envs, autoreset_mode)
+
+
 def register() -> None:
-    """Make the environments known to `gymnasium.make`."""
+    """Make the environments known to `gymnasium.make` and `gymnasium.make_vec`."""
     for name, spec in REGISTRY.items():
         if spec.gym_id not in gym.registry:
-            gym.register(spec.gym_id, entry_point="geodesic.envs:make_gymnasium", kwargs={"name": name})
+            gym.register(
+                spec.gym_id,
+                entry_point="geodesic.envs:make_gymnasium",
+                vector_entry_point=None if spec.on_host else "geodesic.envs:make_vector",
+                kwargs={"name": name},
+            )

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from geodesic.checks import as_a, as_array, as_flag, as_integer
 from geodesic.contexts import ContextSpace, FloatArray, Particles, Side
 from geodesic.errors import InvalidInput, shown
+from geodesic.runtime import check_not_forked
 
 if TYPE_CHECKING:
     import jax
@@ -36,6 +37,7 @@ class ContextDraws:
         self.replace(distribution, 0)
         self.context: FloatArray = distribution.points[0]
         self.began = 0
+        self.next: FloatArray | None = None  # of the next episode, where it is settled
 
     def replace(self, distribution: Particles, stage: int) -> None:
         self.space.check(as_a(Particles, distribution, "distribution").points, "distribution")
@@ -45,7 +47,7 @@ class ContextDraws:
         """The context of the next episode: the one asked for, else one drawn."""
         if options is not None:
             as_a(dict, options, "options")
-        asked = (options or {}).get("context")
+        asked, self.next = (options or {}).get("context", self.next), None
         one = None if asked is None else np.atleast_2d(as_array(asked, "context"))
         drawn = self.distribution.sample(rng, 1) if one is None else self.space.check(one)
         self.context, self.began = drawn[0], self.stage
@@ -59,6 +61,7 @@ class Contextual:
     """What both kinds of environment offer around their draws."""
 
     draws: ContextDraws
+    context_space: ContextSpace
 
     @property
     def context(self) -> FloatArray:
@@ -67,6 +70,16 @@ class Contextual:
     @property
     def distribution(self) -> Particles:
         return self.draws.distribution
+
+    @property
+    def next_context(self) -> FloatArray | None:
+        """The next episode's, where it is settled: a vector environment's `set_attr("next_context", [...])` names one
+        for each of its environments before they reset themselves."""
+        return self.draws.next
+
+    @next_context.setter
+    def next_context(self, context: ArrayLike) -> None:
+        self.draws.next = self.context_space.check(np.atleast_2d(context))[0]
 
     def set_distribution(self, distribution: Particles, stage: int = 0) -> None:
         """Draw the contexts of the next episodes from here; the one under way keeps its own."""
@@ -97,12 +110,13 @@ class ContextualEnv(Contextual, gym.Env[NDArray[np.float32], Any]):
         self.context_space = space
         self.draws = ContextDraws(space, distribution)
         self._state: EnvState = None
-        self._reset = jax.jit(self._pure_reset)
-        self._step = jax.jit(self._pure_step)
+        self._reset = jax.jit(self.pure_reset)
+        self._step = jax.jit(self.pure_step)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[NDArray[np.float32], Info]:
         import jax
 
+        check_not_forked()
         super().reset(seed=_as_seed(seed))
         context = self.draws.begin(options, self.np_random)
         self._steps = 0
@@ -134,14 +148,16 @@ class ContextualEnv(Contextual, gym.Env[NDArray[np.float32], Any]):
             raise InvalidInput("expected reset() before render(), got none")
         return self.mdp.image(jax.device_get(self._state), self.context)
 
-    def _pure_reset(self, key: jax.Array, context: jax.Array) -> tuple[EnvState, jax.Array, jax.Array]:
+    def pure_reset(self, key: jax.Array, context: jax.Array) -> tuple[EnvState, jax.Array, jax.Array]:
+        """The first state of an episode, the next key and the observation."""
         import jax
 
         key, start, look = jax.random.split(key, 3)
         state = self.mdp.initial(start, context)
         return state, key, self.mdp.observation(state, look, context)
 
-    def _pure_step(self, state: EnvState, action: jax.Array, key: jax.Array, context: jax.Array) -> tuple[Any, ...]:
+    def pure_step(self, state: EnvState, action: jax.Array, key: jax.Array, context: jax.Array) -> tuple[Any, ...]:
+        """The next state and key, and then observation, reward, whether it is terminal, and success."""
         import jax
 
         key, move, look = jax.random.split(key, 3)

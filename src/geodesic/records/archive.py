@@ -28,6 +28,7 @@ from geodesic.records.files import write_atomically
 
 KINDS = "biufcSU"  # numbers and text; objects would be pickles
 LONGEST_LIST = 4 * 2**20  # bytes of the list of members: some 40,000 of them
+ANY = -1  # a side of a shape that may be of any length
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEAD = re.compile(
     rf"{{'descr': '([<|][{KINDS}]\d{{1,9}})', 'fortran_order': False, 'shape': \(((?:\d+, )*(?:\d+,?)?)\), }} *\n"
@@ -46,6 +47,12 @@ class Header:
 
     def __str__(self) -> str:
         return f"{self.dtype}{self.shape}"
+
+    def fits(self, expected: Header) -> bool:
+        """Whether this is what was expected; an expected side may be of any length."""
+        sides = zip(self.shape, expected.shape)
+        same = self.dtype == expected.dtype and len(self.shape) == len(expected.shape)
+        return same and all(side == wanted or wanted == ANY for side, wanted in sides)
 
     @classmethod
     def of(cls, array: Any) -> Header:

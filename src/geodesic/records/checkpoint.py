@@ -115,7 +115,7 @@ def unflatten(prefix: str, like: Tree, arrays: Arrays) -> Tree:
 def require(expected: Headers, found: Headers) -> None:
     """Refuse what is not of these types and shapes."""
     for name, header in expected.items():
-        if found.get(name) != header:
+        if name not in found or not found[name].fits(header):
             raise CheckpointError(
                 f"the checkpoint is of another run: expected {name} as {header}, got {found.get(name, 'nothing')}"
             )

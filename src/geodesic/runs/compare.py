@@ -15,7 +15,7 @@ from geodesic.runs.executors.base import SAVE_EVERY, pack
 from geodesic.tasks import Task, load
 from geodesic.tasks.methods import build
 
-SAME = ("task", "steps", "threshold", "solved", "measure", "learner", "learner_options")
+SAME = ("task", "steps", "threshold", "solved", "measure", "backend", "learner", "learner_options")
 
 
 @dataclass
@@ -35,6 +35,7 @@ def plan_comparison(
     out: Path,
     threshold: float | None = None,
     learner: object = None,
+    backend: str = "jax",
 ) -> list[RunConfig]:
     """All runs, checked before any work starts; an earlier comparison in `out` must be of the same kind."""
     if not seeds:
@@ -42,7 +43,7 @@ def plan_comparison(
     task = load(task)
     labels = list(methods) or list(task.compare)
     configs = [
-        configure(task, label, seed, steps, threshold=threshold, learner=learner).replace(label=label)
+        configure(task, label, seed, steps, None, threshold, learner, backend).replace(label=label)
         for label in labels
         for seed in seeds
     ]

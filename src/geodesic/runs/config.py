@@ -13,7 +13,11 @@ from geodesic.records import RunConfig, config_in
 from geodesic.tasks import Task, load
 from geodesic.tasks.methods import parse, resolve
 
-BACKENDS = {"jax": "PPO and SAC compiled with environments in JAX, beside others; any number of runs at once"}
+BACKENDS = {
+    "jax": "PPO and SAC compiled with environments in JAX, beside others; any number of runs at once",
+    "sb3": "Stable-Baselines3's PPO and SAC with the same hyperparameters",
+    "sbx": "the same of SBX, which is Stable-Baselines3 in JAX",
+}
 METRICS = {
     "l2": "straight lines between contexts",
     "graph": "steps between discrete contexts",
@@ -59,7 +63,7 @@ def configure(
         portable=task.reference is not None,
         contexts=list(task.space.names),
         method=name,
-        label=label_of(task, method, metric, threshold, learner),
+        label=label_of(task, method, metric, threshold, learner, backend),
         seed=as_seed(seed),
         steps=budget,
         threshold=float(level),
@@ -91,7 +95,9 @@ def learner_of(task: Task, given: object) -> learners.Described:
     return name, {**base, **options}
 
 
-def label_of(task: Task, method: str, metric: str | None, threshold: float | None, learner: object) -> str:
+def label_of(
+    task: Task, method: str, metric: str | None, threshold: float | None, learner: object, backend: str
+) -> str:
     """The method as it was written, with what else sets the run apart from the task's defaults."""
     parts = [method]
     if metric is not None and metric != task.metric_names[0] and "metric=" not in method:
@@ -100,6 +106,8 @@ def label_of(task: Task, method: str, metric: str | None, threshold: float | Non
         parts.append(f"threshold={threshold:g}")
     if learner is not None and learner_of(task, learner) != learners.describe(task.learner):
         parts.append(learner if isinstance(learner, str) else learners.describe(learner)[0])
+    if backend != "jax":
+        parts.append(backend)
     return ":".join(parts)
 
 

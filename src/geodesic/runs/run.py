@@ -38,7 +38,7 @@ from geodesic.training.program import Program
 from geodesic.training.trainer import Evaluation, Policy, Trainer
 
 MOST_AT_ONCE = 100_000
-SHARED = ("task", "measure", "discount", "learner", "learner_options", "steps", "segment")
+SHARED = ("task", "measure", "discount", "backend", "learner", "learner_options", "steps", "segment")
 EVALUATED = ("eval_every", "eval_episodes", "eval_policy")
 
 
@@ -171,8 +171,8 @@ def score_contexts(folder: Path, contexts: FloatArray, seed: int, task: Task | N
     return trainer.score(kept.arrays, contexts, seed)
 
 
-def trainer_of(configs: Sequence[RunConfig], task: Task) -> CompiledTrainer | HostTrainer:
-    """The trainer that these runs share: compiled with an environment in JAX, beside one on the host."""
+def trainer_of(configs: Sequence[RunConfig], task: Task) -> Trainer:
+    """The trainer that these runs share: compiled with an environment in JAX, beside one on the host, or another's."""
     first = configs[0]
     for name in (*SHARED, *EVALUATED):
         if any(getattr(config, name) != getattr(first, name) for config in configs):
@@ -181,6 +181,10 @@ def trainer_of(configs: Sequence[RunConfig], task: Task) -> CompiledTrainer | Ho
         raise InvalidInput(f"expected a run of ours, got one of a loop of somebody's own ({first.label})")
     keep_programs()
     learner = learners.make(first.learner, first.learner_options)
+    if first.backend != "jax":
+        from geodesic.integrations.sb3.trainer import SB3Trainer
+
+        return SB3Trainer(task, learner, first.segment, first.eval_episodes, first.eval_policy, first.backend)
     if not task.in_jax:
         return HostTrainer(task, learner, first.segment, first.eval_episodes, first.eval_policy)
     discount = first.discount if first.measure == "discounted" else None

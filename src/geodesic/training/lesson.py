@@ -177,8 +177,15 @@ class Lesson:
     def _record_stage(self, step: int, state: State) -> None:
         if self.folder is None:
             return
-        target = self.task.target_particles
         snapshot = self.curriculum.snapshot(state)
         new = StageDistribution(state.stage, step, state.alpha, state.distribution, snapshot)
-        distance = float(np.linalg.norm(state.distribution.mean() - target.mean()))
-        self.folder.stage(new, state.kind, state.event, self.task.infeasible(state.distribution), distance)
+        infeasible = self.task.infeasible(state.distribution)
+        self.folder.stage(new, state.kind, state.event, infeasible, self._distance(state))
+
+    @property
+    def distance(self) -> float:
+        """From the mean context of the stage to that of the target."""
+        return self._distance(self.state)
+
+    def _distance(self, state: State) -> float:
+        return float(np.linalg.norm(state.distribution.mean() - self.task.target_particles.mean()))

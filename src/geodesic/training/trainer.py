@@ -81,3 +81,6 @@ class Trainer(Protocol):
 
     def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
         """The agent in what `save` gave of one run."""
+
+    def score(self, arrays: Arrays, contexts: FloatArray, seed: int) -> Evaluation:
+        """The same agent: an episode in each of the contexts (n, d)."""

@@ -1,0 +1,121 @@
+"""The backends sb3 and sbx: the same hyperparameters, run folder, commands and policies as our own learners."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from stable_baselines3.common.vec_env import VecNormalize
+
+import geodesic as gd
+from clocks import task
+from geodesic.cli import main
+from geodesic.errors import InvalidInput, MissingExtra, UnknownName
+from geodesic.integrations.sb3.trainer import NAMES, make_model
+from geodesic.learners.ppo import PPO
+from geodesic.learners.sac import SAC
+from geodesic.records import load_comparison, load_run
+from geodesic.runs import run
+from geodesic.runs.config import configure
+from geodesic.tasks import load
+
+LEARNER = PPO(n_envs=2, rollout=16, batch_size=16, epochs=1, net=(8,), normalize_observations=True)
+QUICK = "gradient:step=0.5:window=5"
+
+
+def clock():
+    return task(learner=LEARNER, steps=320, segment=2, eval_every=2, eval_episodes=3)
+
+
+def test_every_hyperparameter_has_a_name_of_theirs():
+    rest = {"net", "activation", "n_envs", "normalize_observations"}  # of their policy and environment
+    for name, learner in (("ppo", PPO()), ("sac", SAC())):
+        assert set(vars(learner)) == set(NAMES[name]) | rest
+
+
+@pytest.mark.parametrize("library", ["sb3", pytest.param("sbx", marks=pytest.mark.slow)])
+def test_the_learners_of_the_papers_tasks_are_theirs_with_the_same_hyperparameters(library):
+    config = configure("point-mass", backend=library)
+    sac = make_model(load("point-mass"), SAC(**{**config.learner_options, "net": (64, 64)}), library, 0)
+    assert type(sac).__module__.split(".")[0] == {"sb3": "stable_baselines3", "sbx": "sbx"}[library]
+    assert (sac.train_freq.frequency, sac.gradient_steps, sac.batch_size) == (5, 1, 64)
+    assert (sac.buffer_size, sac.learning_starts, sac.gamma, sac.tau) == (10_000, 500, 0.95, 0.005)
+    assert sac.learning_rate == 3e-4
+    assert sac.policy_kwargs["net_arch"] == [64, 64]
+    ppo = make_model(clock(), LEARNER, library, 0)
+    assert (ppo.n_steps, ppo.batch_size, ppo.n_epochs, ppo.n_envs) == (16, 16, 1, 2)
+    assert isinstance(ppo.env, VecNormalize)
+    assert not ppo.env.norm_reward
+    if library == "sb3":
+        layers = [module for module in sac.actor.latent_pi if isinstance(module, torch.nn.Tanh)]
+        assert len(layers) == 2
+        assert ppo.clip_range(1.0) == 0.2
+
+
+@pytest.mark.parametrize("library", ["sb3", "sbx"])
+def test_a_run_leaves_the_same_folder_and_a_policy(tmp_path, library):
+    result = gd.train(clock(), QUICK, seeds=1, out=tmp_path, backend=library)
+    (found,) = result.runs
+    assert found.finished
+    assert found.label == f"{QUICK}:{library}"
+    assert found.config["backend"] == library
+    assert found.stages.alphas.tolist() == [0.0, 0.5, 1.0]
+    assert (np.round(found.episodes.contexts[:, 0]) == found.episodes.lengths).all()
+    assert found.evaluations.steps.tolist() == [0, 128, 256, 320]
+    assert (found.evaluations.returns == 5.0).all()
+    env = result.task.make()
+    obs, _ = env.reset(seed=0)
+    for stochastic in (False, True):
+        assert env.action_space.contains(result.policy(stochastic=stochastic)(obs).item())
+    assert library in result.table()
+    if library == "sb3":
+        assert all(path.exists() for path in result.figures())
+
+
+def test_a_run_does_the_same_alone_as_beside_another(tmp_path):
+    together = gd.train(clock(), QUICK, seeds=[3, 4], out=tmp_path / "both", backend="sb3")
+    alone = gd.train(clock(), QUICK, seeds=[4], out=tmp_path / "one", backend="sb3")
+    one, other = (result.folders[4] / "episodes.csv" for result in (together, alone))
+    assert one.read_bytes() == other.read_bytes() != (together.folders[3] / "episodes.csv").read_bytes()
+
+
+def test_a_run_that_was_broken_off_is_gone_on_with(tmp_path):
+    config = configure(clock(), QUICK, backend="sb3")
+    batch = run.start([config], [tmp_path], clock())
+    before = batch.trainer._models[0]
+    for _ in range(2):
+        batch._take()
+    batch.save()
+    batch.lessons[0].release()
+    on = run.resume([config], [tmp_path], clock())
+    after = on.trainer._models[0]
+    assert after.num_timesteps == before.num_timesteps == 128
+    for name, values in before.get_parameters()["policy"].items():
+        torch.testing.assert_close(after.get_parameters()["policy"][name], values, msg=name)
+    np.testing.assert_array_equal(after.env.obs_rms.mean, before.env.obs_rms.mean)
+    on.train()
+    found = load_run(tmp_path)
+    assert found.finished
+    assert found.stages.stages.tolist() == [0, 1, 2]
+
+
+def test_the_commands_take_a_backend(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("from test_sb3_backend import clock as task\n")
+    methods = ["--methods", f"{QUICK},target-only", "--seeds", "1", "--workers", "1", "--quiet"]
+    assert main(["compare", "mine.py:task", *methods, "--backend", "sb3", "--out", "there"]) == 0
+    assert {found.label for found in load_comparison("there")} == {QUICK, "target-only"}
+    assert {found.config["backend"] for found in load_comparison("there")} == {"sb3"}
+    assert main(["compare", "mine.py:task", *methods, "--backend", "sbx", "--out", "there"]) == 2
+    assert "there holds another comparison (backend differ)" in capsys.readouterr().err
+
+
+def test_what_a_backend_cannot_have_is_refused_before_a_folder_is_made(tmp_path, monkeypatch):
+    with pytest.raises(UnknownName, match="expected backend to be one of jax, sb3, sbx; got 'keras'"):
+        gd.train(clock(), backend="keras", out=tmp_path / "none")
+    with pytest.raises(InvalidInput, match="expected a task that sb3's SAC can take"):
+        gd.train(clock(), learner=SAC(), backend="sb3", out=tmp_path / "none")
+    monkeypatch.setitem(sys.modules, "sbx", None)
+    with pytest.raises(MissingExtra, match=r"sbx-rl is not installed; try: pip install 'geodesic-rl\[sbx\]'"):
+        gd.train(clock(), backend="sbx", out=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
