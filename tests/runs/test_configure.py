@@ -149,7 +149,7 @@ REFUSED = [
         {"method": "uniform", "metric": "l2"},
         "expected a method that uses a metric (gradient), got uniform with metric l2",
     ),
-    ({"backend": "abacus"}, "expected backend to be one of jax; got 'abacus'"),
+    ({"backend": "abacus"}, "expected backend to be one of jax, sb3, sbx; got 'abacus'"),
     ({"threshold": "high"}, "expected threshold to be a finite number, got 'high'"),
     ({"threshold": float("inf")}, "expected threshold to be a finite number, got inf"),
     ({"learner": "abacus"}, "expected learner to be one of ppo, sac; got 'abacus'"),
@@ -180,7 +180,7 @@ def test_names_that_are_not_known_are_of_one_class():
     for options in ({"method": "magic"}, {"metric": "taxi"}, {"backend": "abacus"}, {"learner": "abacus"}):
         with pytest.raises(UnknownName):
             configure("maze", **options)
-    assert list(BACKENDS) == ["jax"]
+    assert list(BACKENDS) == ["jax", "sb3", "sbx"]
 
 
 def test_a_configuration_survives_json():
