@@ -25,18 +25,17 @@ Stepped = tuple[Any, FloatArray, NDArray[np.bool_], FloatArray]  # observations,
 class Examiner:
     """Plays episodes on the target with a model's own `predict`; its VecNormalize is honoured and left as it is."""
 
-    def __init__(self, task: Task, seed: int, episodes: int, policy: str) -> None:
+    def __init__(self, task: Task, episodes: int, policy: str) -> None:
         self.task = task
-        self.seed = seed
         self.episodes = episodes
         self.deterministic = policy == "deterministic"
         self._rows: OnHost | InJax | None = None
 
-    def evaluate(self, model: Model, step: int) -> Evaluation:
+    def evaluate(self, model: Model, seed: int, step: int) -> Evaluation:
         """The same contexts for the same seed and step, whatever the model."""
         if self._rows is None:
             self._rows = InJax(self.task, self.episodes) if self.task.in_jax else OnHost(self.task, self.episodes)
-        rng = np.random.default_rng([self.seed, _EVALUATION, step])
+        rng = np.random.default_rng([seed, _EVALUATION, step])
         contexts = self.task.target_particles.sample(rng, self.episodes)
         parts = range(0, self.episodes, self._rows.size)
         played = [self._play(model, contexts[i : i + self._rows.size], int(rng.integers(2**30))) for i in parts]

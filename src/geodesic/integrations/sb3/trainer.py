@@ -76,11 +76,10 @@ class SB3Trainer:
         self.learner = learner
         self.iterations = iterations
         self.library = library
-        self.exam = eval_episodes, eval_policy
+        self.examiner = Examiner(task, eval_episodes, eval_policy)
         self._fresh = make_model(task, learner, library, 0)  # what does not fit is refused here
         self._models: list[Model] = []
         self._ears: list[Ear] = []
-        self._examiners: dict[int, Examiner] = {}
 
     @property
     def segment_steps(self) -> int:
@@ -142,12 +141,7 @@ class SB3Trainer:
         return Report(episodes, episodes.returns, nothing, nothing, 0, finite=False)
 
     def evaluate(self, seeds: Sequence[int], step: int) -> list[Evaluation]:
-        return [self._examiner(seed).evaluate(model, step) for seed, model in zip(seeds, self._models)]
-
-    def _examiner(self, seed: int) -> Examiner:
-        if seed not in self._examiners:
-            self._examiners[seed] = Examiner(self.task, seed, *self.exam)
-        return self._examiners[seed]
+        return [self.examiner.evaluate(model, seed, step) for seed, model in zip(seeds, self._models)]
 
     def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
         """The agent in a checkpoint of one run."""
