@@ -145,9 +145,7 @@ class SB3Trainer:
 
     def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
         """The agent in a checkpoint of one run."""
-        model = make_model(self.task, self.learner, self.library, seed)
-        restore_model(model, arrays)
-        model.set_random_seed(seed)
+        model = self._loaded(arrays, seed)
         normalizer = model.get_vec_normalize_env()
 
         def act(obs: Any) -> Any:
@@ -157,7 +155,14 @@ class SB3Trainer:
         return act
 
     def score(self, arrays: Arrays, contexts: FloatArray, seed: int) -> Evaluation:
-        raise InvalidInput(f"expected runs of the backend jax to be scored in their worst contexts, got {self.library}")
+        """The same agent: an episode in each of the contexts (n, d)."""
+        return self.examiner.examine(self._loaded(arrays, seed), contexts, np.random.default_rng(seed))
+
+    def _loaded(self, arrays: Arrays, seed: int) -> Model:
+        model = make_model(self.task, self.learner, self.library, seed)
+        restore_model(model, arrays)
+        model.set_random_seed(seed)
+        return model
 
 
 class Ear(BaseCallback):
