@@ -30,7 +30,7 @@ def main(steps=100_000, out="runs/loop", n=8):
         if not over.any():
             continue
         teacher.report(contexts[over], earned[over], lengths[over])
-        for place in np.flatnonzero(over):  # keep what did better than the last hundred steps' worth of others
+        for place in np.flatnonzero(over):  # towards what was tried, the further the more it earned
             weights = weights + 0.1 * (earned[place] / 100) * (tried[place] - weights)
             tried[place] = weights + rng.normal(0.0, 0.3, 4)
         contexts[over], earned[over], lengths[over] = teacher.sample(int(over.sum())), 0.0, -1  # the reset is a step

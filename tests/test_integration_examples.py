@@ -85,6 +85,7 @@ def test_a_vector_loop_learns_and_goes_on_after_a_break(example, tmp_path, monke
         assert (gaps < 1e-6).all()
 
 
+@pytest.mark.slow
 def test_a_film_of_a_trained_policy(example, tmp_path):
     film = example("watch_policy").main(2000, tmp_path)
     from PIL import Image

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from geodesic.records import load_run
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -13,7 +15,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 def run(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(ROOT))
-    names = {}
+    names = {"__name__": "__main__"}
     exec(block, names)
     return names
 
@@ -29,20 +31,37 @@ def test_the_first_example_trains_on_the_target(tmp_path, monkeypatch, capsys):
         assert recorded.episodes.steps[on_target][-1] > 59_000
 
 
-def test_the_second_example_trains_an_own_environment(tmp_path, monkeypatch):
-    (recorded,) = run(BLOCKS[1], tmp_path, monkeypatch)["result"].runs
+def test_the_second_example_is_the_script_with_stable_baselines3(tmp_path, monkeypatch):
+    assert BLOCKS[1] == (ROOT / "examples" / "cartpole_sb3.py").read_text().split('"""\n\n', 1)[1]
+    run(BLOCKS[1], tmp_path, monkeypatch)
+    recorded = load_run(tmp_path / "runs" / "cartpole")
+    assert recorded.finished
+    assert recorded.contexts == ("length", "gravity")
+    assert recorded.stages.stages[-1] >= 1
+
+
+def test_the_second_example_adds_at_most_15_lines_to_a_users_own_script():
+    lines = [line for line in BLOCKS[1].splitlines() if line.strip()]
+    own = ("from stable_baselines3", "if __name__", "    model = PPO(")
+    added = [line for line in lines if not line.startswith(own)]
+    assert len(lines) - len(added) == 4
+    assert len(added) <= 15
+
+
+def test_the_third_example_trains_an_environment_in_jax(tmp_path, monkeypatch):
+    (recorded,) = run(BLOCKS[2], tmp_path, monkeypatch)["result"].runs
     assert recorded.finished
     assert recorded.contexts == ("gravity",)
 
 
-def test_the_third_example_is_a_loop_that_reaches_the_target(tmp_path, monkeypatch):
-    names = run(BLOCKS[2], tmp_path, monkeypatch)
+def test_the_fourth_example_is_a_loop_that_reaches_the_target(tmp_path, monkeypatch):
+    names = run(BLOCKS[3], tmp_path, monkeypatch)
     assert names["teacher"].done
     assert (tmp_path / "runs" / "mine" / "summary.json").exists()
 
 
 def test_there_are_no_other_examples():
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
 
 
 def test_every_command_it_shows_exists():
@@ -54,6 +73,6 @@ def test_every_command_it_shows_exists():
     assert all(name in text for name in shown)
 
 
-@pytest.mark.parametrize("path", re.findall(r"\]\(([^)#]+)\)", README))
+@pytest.mark.parametrize("path", re.findall(r"\]\(([^)#]+)[)#]", README))
 def test_what_it_links_to_exists(path):
     assert (ROOT / path).exists()

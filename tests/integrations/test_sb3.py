@@ -189,7 +189,7 @@ def test_evaluations_see_observations_as_training_does():
     model.predict = predict
     curriculum = callback(task=task(observe=False, eval_episodes=2, eval_policy="stochastic"))
     curriculum.init_callback(model)
-    found = curriculum._examiner.evaluate(model, 0)
+    found = curriculum._examiner.evaluate(model, 0, 0)
     assert [obs[0, 0] for obs, _ in seen] == pytest.approx([(time - 3) / 2 for time in range(5)], abs=1e-5)
     assert {deterministic for _, deterministic in seen} == {False}
     assert found.returns.tolist() == [5.0, 5.0]

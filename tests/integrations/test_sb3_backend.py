@@ -67,6 +67,8 @@ def test_a_run_leaves_the_same_folder_and_a_policy(tmp_path, library):
     obs, _ = env.reset(seed=0)
     for stochastic in (False, True):
         assert env.action_space.contains(result.policy(stochastic=stochastic)(obs).item())
+    scored = run.score_contexts(next(iter(result.folders.values())), np.array([[2.0], [7.0]]), 0, clock())
+    assert scored.returns.tolist() == [2.0, 7.0]
     assert library in result.table()
     if library == "sb3":
         assert all(path.exists() for path in result.figures())

@@ -85,7 +85,7 @@ def test_workers_draw_from_a_new_distribution_at_their_first_reset_after_it_and_
 
 
 def test_a_script_killed_at_three_random_moments_goes_on_at_its_stage_and_records_nothing_twice(tmp_path):
-    steps, moments = 8000, random.Random(0)
+    steps, moments = 3000, random.Random(0)
     command = [sys.executable, HERE / "killable.py", tmp_path, str(steps)]
     path = os.pathsep.join([str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     told = []

@@ -68,7 +68,7 @@ class CurriculumCallback(BaseCallback):
         self.save_every = save_every
         self._own = own_config(self.task, method, seed, None, metric, threshold)
         self._lesson: Lesson | None = None
-        self._examiner = Examiner(self.task, seed, self.task.eval_episodes, self.task.eval_policy)
+        self._examiner = Examiner(self.task, self.task.eval_episodes, self.task.eval_policy)
         self._of_stage = 0  # episodes
         self._evaluated = -1  # the step of the last evaluation
         self._left_off = 0  # the step at which `learn` last ended
@@ -233,7 +233,7 @@ class CurriculumCallback(BaseCallback):
     def _evaluate(self) -> None:
         if self.num_timesteps == self._evaluated:
             return
-        found = self._examiner.evaluate(self.model, self.num_timesteps)
+        found = self._examiner.evaluate(self.model, self._own.seed, self.num_timesteps)
         self._evaluated = self.num_timesteps
         self.lesson.evaluated(self.num_timesteps, found)
         self.logger.record("curriculum/target", self.lesson.target_score)

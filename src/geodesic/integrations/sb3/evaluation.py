@@ -25,20 +25,22 @@ Stepped = tuple[Any, FloatArray, NDArray[np.bool_], FloatArray]  # observations,
 class Examiner:
     """Plays episodes on the target with a model's own `predict`; its VecNormalize is honoured and left as it is."""
 
-    def __init__(self, task: Task, seed: int, episodes: int, policy: str) -> None:
+    def __init__(self, task: Task, episodes: int, policy: str) -> None:
         self.task = task
-        self.seed = seed
         self.episodes = episodes
         self.deterministic = policy == "deterministic"
         self._rows: OnHost | InJax | None = None
 
-    def evaluate(self, model: Model, step: int) -> Evaluation:
+    def evaluate(self, model: Model, seed: int, step: int) -> Evaluation:
         """The same contexts for the same seed and step, whatever the model."""
+        rng = np.random.default_rng([seed, _EVALUATION, step])
+        return self.examine(model, self.task.target_particles.sample(rng, self.episodes), rng)
+
+    def examine(self, model: Model, contexts: FloatArray, rng: np.random.Generator) -> Evaluation:
+        """An episode in each of the contexts (n, d)."""
         if self._rows is None:
             self._rows = InJax(self.task, self.episodes) if self.task.in_jax else OnHost(self.task, self.episodes)
-        rng = np.random.default_rng([self.seed, _EVALUATION, step])
-        contexts = self.task.target_particles.sample(rng, self.episodes)
-        parts = range(0, self.episodes, self._rows.size)
+        parts = range(0, len(contexts), self._rows.size)
         played = [self._play(model, contexts[i : i + self._rows.size], int(rng.integers(2**30))) for i in parts]
         returns, successes, discounted = (np.concatenate(each) for each in zip(*played))
         scores = [score_of(self.task, *each) for each in zip(returns, successes, discounted)]
@@ -105,12 +107,15 @@ class InJax:
         from geodesic.envs.vector import VectorContextualEnv
 
         self.size = size
+        self._places = np.arange(size)  # episodes; the last again where fewer are asked for
         self.envs = VectorContextualEnv(task.env, task.space, task.target_particles, size, "Disabled")
 
     def reset(self, contexts: FloatArray, seed: int) -> Any:
-        return self.envs.reset(seed=seed, options={"context": contexts})[0]
+        self._places = np.minimum(np.arange(self.size), len(contexts) - 1)
+        return self.envs.reset(seed=seed, options={"context": contexts[self._places]})[0][: len(contexts)]
 
     def step(self, actions: Any, going: NDArray[np.bool_]) -> Stepped:
-        obs, rewards, terminated, truncated, info = self.envs.step(actions)
+        obs, rewards, terminated, truncated, info = self.envs.step(np.asarray(actions)[self._places])
         told = np.asarray(info.get("is_success", np.full(self.size, np.nan)), np.float64)
-        return obs, rewards, terminated | truncated, told
+        n = len(going)
+        return obs[:n], rewards[:n], (terminated | truncated)[:n], told[:n]

@@ -76,11 +76,10 @@ class SB3Trainer:
         self.learner = learner
         self.iterations = iterations
         self.library = library
-        self.exam = eval_episodes, eval_policy
+        self.examiner = Examiner(task, eval_episodes, eval_policy)
         self._fresh = make_model(task, learner, library, 0)  # what does not fit is refused here
         self._models: list[Model] = []
         self._ears: list[Ear] = []
-        self._examiners: dict[int, Examiner] = {}
 
     @property
     def segment_steps(self) -> int:
@@ -142,18 +141,11 @@ class SB3Trainer:
         return Report(episodes, episodes.returns, nothing, nothing, 0, finite=False)
 
     def evaluate(self, seeds: Sequence[int], step: int) -> list[Evaluation]:
-        return [self._examiner(seed).evaluate(model, step) for seed, model in zip(seeds, self._models)]
-
-    def _examiner(self, seed: int) -> Examiner:
-        if seed not in self._examiners:
-            self._examiners[seed] = Examiner(self.task, seed, *self.exam)
-        return self._examiners[seed]
+        return [self.examiner.evaluate(model, seed, step) for seed, model in zip(seeds, self._models)]
 
     def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
         """The agent in a checkpoint of one run."""
-        model = make_model(self.task, self.learner, self.library, seed)
-        restore_model(model, arrays)
-        model.set_random_seed(seed)
+        model = self._loaded(arrays, seed)
         normalizer = model.get_vec_normalize_env()
 
         def act(obs: Any) -> Any:
@@ -163,7 +155,14 @@ class SB3Trainer:
         return act
 
     def score(self, arrays: Arrays, contexts: FloatArray, seed: int) -> Evaluation:
-        raise InvalidInput(f"expected runs of the backend jax to be scored in their worst contexts, got {self.library}")
+        """The same agent: an episode in each of the contexts (n, d)."""
+        return self.examiner.examine(self._loaded(arrays, seed), contexts, np.random.default_rng(seed))
+
+    def _loaded(self, arrays: Arrays, seed: int) -> Model:
+        model = make_model(self.task, self.learner, self.library, seed)
+        restore_model(model, arrays)
+        model.set_random_seed(seed)
+        return model
 
 
 class Ear(BaseCallback):
