@@ -1,7 +1,9 @@
 """Ray on two machines that are one: what happens when a machine dies, and what is said where Ray cannot be had."""
 
+import json
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from lasting import contents
@@ -9,11 +11,12 @@ from lasting import contents
 from geodesic.cli import main
 from geodesic.errors import InvalidInput, MissingExtra
 from geodesic.records import finished
+from geodesic.records.lock import LOCK
 from geodesic.runs.compare import compare, plan_comparison, run_folder
 from geodesic.runs.executors import Job, LocalProcesses, RayTasks
 from geodesic.runs.executors.ledger import Ledger
 
-STEPS = 8000
+STEPS = 40_000  # some seconds, so that a run is under way when its machine dies
 METHODS = ["gradient:step=0.5:window=5", "uniform"]
 
 
@@ -56,6 +59,17 @@ def cluster():
     made.shutdown()
 
 
+def machines_of(job, nodes):
+    """The node on which a job runs: its process, which holds the run's lock, is a child of the node's raylet. None once
+    the job is over."""
+    try:
+        process = json.loads((job.folders[0] / LOCK).read_text())["process"]
+        parent = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except FileNotFoundError:
+        return []
+    return [node for node in nodes if node.all_processes["raylet"][0].process.pid == parent]
+
+
 @pytest.mark.slow
 def test_a_sweep_survives_the_death_of_a_machine(tmp_path, cluster, monkeypatch):
     """Eight runs; a node dies in the middle, with a run on it. Byte for byte what processes here leave."""
@@ -67,8 +81,10 @@ def test_a_sweep_survives_the_death_of_a_machine(tmp_path, cluster, monkeypatch)
     def listen(job, update):
         if update.ended:
             ended.append(job.name)
-        if len(ended) == 2 and len(nodes) == 2:
-            made.remove_node(nodes.pop(), allow_graceful=False)
+        elif len(ended) >= 2 and len(nodes) == 2 and 0 < update.steps < STEPS / 2:
+            for died in machines_of(job, nodes):
+                nodes.remove(died)
+                made.remove_node(died, allow_graceful=False)
 
     configs = plan_comparison("maze", METHODS, range(4), STEPS, tmp_path / "cluster")
     outcome = compare(configs, tmp_path / "cluster", None, RayTasks(made.address), listen=listen, save_every=0.2)
@@ -86,7 +102,7 @@ def test_a_sweep_survives_the_death_of_a_machine(tmp_path, cluster, monkeypatch)
 @pytest.mark.slow
 def test_what_no_machine_has_or_sees_is_refused(tmp_path, cluster):
     made, _ = cluster
-    configs = plan_comparison("maze", ["uniform"], range(2), STEPS, tmp_path)
+    configs = plan_comparison("maze", ["uniform"], range(2), 8000, tmp_path)
     jobs = [Job((config,), (run_folder(tmp_path / "not-there", config),)) for config in configs]
     quiet = lambda job, update: None  # noqa: E731
     began = time.monotonic()
