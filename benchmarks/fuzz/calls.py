@@ -269,7 +269,9 @@ CALLS: dict[str, Arguments] = {
     "walk.make_metric": {"name": either("None", "'l2'", "'return-lift'"), "threshold": either("None", "-9.0")},
     "pole.make": {"render_mode": either("None", "'rgb_array'")},
     "gd.check_task": {"task": either("pole")},
-    "tasks.load": {"reference": either("'maze'", "'maze:layout=x.txt'", "'fetch-push'", "'benchmarks.fuzz.world:walk'", "walk")},
+    "tasks.load": {
+        "reference": either("'maze'", "'maze:layout=x.txt'", "'fetch-push'", "'benchmarks.fuzz.world:walk'", "walk")
+    },
     "envs.make": {"name": either("'point-mass'", "'maze'")},
     "methods.parse": {"text": either("'gradient:step=0.1'", "'spdl:zeta=1e5:std_lower_bound=[0.1]'")},
     "methods.resolve": {
