@@ -4,7 +4,7 @@ CORE := .venv/.core
 DEV := .venv/.dev
 BIN := .venv/bin
 
-.PHONY: demo test test-cluster test-slow lint bench clean
+.PHONY: demo test test-cluster test-slow test-docs docs lint bench clean
 
 demo: $(CORE)
 	$(BIN)/geodesic demo
@@ -17,6 +17,14 @@ test-cluster: $(DEV)
 
 test-slow: $(DEV)
 	$(BIN)/pytest -n 2 -m slow
+
+test-docs: docs
+	$(BIN)/pytest -m "slow or not slow" tests/test_docs.py
+
+docs: $(DEV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo build/site/index.html
 
 lint: $(DEV)
 	$(BIN)/ruff check .
