@@ -1,15 +1,18 @@
 """What each curriculum's update costs over a PointMass run of 300k steps, and its share of the run, on one CPU core.
 
 A simulated agent that gets better with time feeds every curriculum of the registry, and GRADIENT at its other paces,
-with the episodes of segments of 500 steps, at the settings of the environment's table; stretches of real training in between give the cost of a run.
-Both are CPU time in one process, so that other load on the machine hurts neither. What a method's first use costs
-(imports, compilation) is shown apart: a process pays it once.
+with the episodes of segments of 500 steps, at the settings of the environment's table; stretches of real training in
+between give the cost of a run. Both are CPU time in one process, so that other load on the machine hurts neither. What
+a method's first use costs (imports, compilation) is shown apart: a process pays it once.
+
+    python -m benchmarks.curricula [METHOD ...]      all of them, or these, such as currot gradient:gate=true
 """
 
 from __future__ import annotations
 
 import os
 import statistics
+import sys
 import time
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before the libraries count the cores
@@ -93,7 +96,7 @@ def main() -> None:
     training = Training(mdp)
     segment = training.program.segment_steps
     rows = []
-    for name in (*gd.curricula.REGISTRY, *PACES):
+    for name in sys.argv[1:] or (*gd.curricula.REGISTRY, *PACES):
         method = name.partition(":")[0]
         options = {**TABLE["methods"].get(method, {}), **PACES.get(name, {})}
         curriculum = gd.curricula.build(method, problem, **options)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from geodesic.curricula.gradient.staged import StagedState
 
 PROBES = 4  # alphas between here and the farthest, each way, at which the estimate is looked up
-HALVINGS = 7  # of the gap between two of them
+HALVINGS = 6  # of the gap between two of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Auto:
     unit: FloatArray
     stride: float = 0.2
     window: int = 20
-    memory: int = 300
+    memory: int = 200
     width: float = 0.04
 
     def __post_init__(self) -> None:

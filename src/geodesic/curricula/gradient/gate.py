@@ -11,7 +11,7 @@ from geodesic.curricula.regression import reaches
 from geodesic.transport.geodesic import Geodesic
 from geodesic.transport.ways import Rungs, Values, Ways
 
-PROBES = 5  # places on the stretch that an atom may go at once, at which the estimate is looked up
+PROBES = 4  # places on the stretch that an atom may go at once, at which the estimate is looked up
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,15 @@ class Gate:
 
     def onward(self, ways: Ways, rungs: Rungs, most: Rungs, value: Values, atoms: Rungs) -> Rungs:
         """The rungs (m,) up to which each of the atoms (m,) is good enough without a gap; -1: not where it stands."""
-        stretch = np.arange(most.max(initial=0) + 1)
-        probes = np.minimum(rungs[:, None] + np.minimum(stretch, most[:, None]), ways.rungs)
-        good = reaches(ways.values(value, probes, atoms), self.threshold)
-        steps = np.logical_and.accumulate(good, axis=1).sum(axis=1) - 1
-        return np.where(steps < 0, -1, probes[np.arange(len(atoms)), np.maximum(steps, 0)])
+        reached, end = np.full(len(atoms), -1), np.minimum(rungs + most, ways.rungs)
+        left, at = np.arange(len(atoms)), rungs
+        while left.size:  # rung by rung: what is blocked or has arrived costs nothing more
+            good = reaches(ways.values(value, at[left, None], atoms[left])[:, 0], self.threshold)
+            left = left[good]
+            reached[left] = at[left]
+            left = left[at[left] < end[left]]
+            at = at + 1
+        return reached
 
     def retreat(self, ways: Ways, rungs: Rungs, atoms: Rungs, sign: int, value: Values) -> Rungs:
         """The nearest good rungs (m,) below the atoms (m,), or above them (sign 1); the end if there are none."""

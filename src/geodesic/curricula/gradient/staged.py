@@ -82,7 +82,7 @@ class Staged(Curriculum[StagedState]):
     max_stage_steps: int | None = None
     _: KW_ONLY
     stride: float = 0.2
-    memory: int = 300
+    memory: int = 200
     width: float = 0.04
     space: ContextSpace | None = None
 
