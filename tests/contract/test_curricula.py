@@ -73,6 +73,10 @@ CURRICULA: dict[str, Callable[[gd.Problem], Curriculum[Any]]] = {
     "gradient, auto": lambda problem: build("gradient", problem, step="auto"),
     "gradient, gated": lambda problem: build("gradient", problem, gate=True),
     "linear, auto": lambda problem: build("linear", problem, step="auto"),
+    **{
+        f"{name}, source found": lambda problem, name=name: build(name, problem, source="auto", **FAST.get(name, {}))
+        for name in ("gradient", "currot", "spdl")
+    },
     "gradient, return-lift": refitted(lambda p: ReturnLift(p.space, p.worst_return, p.threshold)),
     "gradient, embedding": refitted(lambda p: Embedding(p.space, p.worst_return, contexts=60, epochs=5)),
     "gradient, refitted, auto": refitted(Nearest, step="auto"),
