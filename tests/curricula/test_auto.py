@@ -119,6 +119,18 @@ def test_only_the_latest_episodes_count():
     assert state.alpha == 0.2
 
 
+@pytest.mark.parametrize("options", [{"step": "auto"}, {"gate": True, "step": 0.2}])
+def test_a_score_above_the_threshold_is_not_enough_where_the_environment_says_that_nothing_succeeded(options):
+    """A mean return can be earned without doing what is asked; `success=0` looks at the score alone."""
+    for success, said, far in ((0.5, 0.0, 0.0), (0.5, 0.4, 0.0), (0.5, 0.5, 0.2), (0.0, 0.0, 0.2), (1.0, 1.0, 0.2)):
+        curriculum = gradient(**options, success=success)
+        state = curriculum.init(RNG)
+        own = heard(state, lambda x: np.full(len(x), 9.0))
+        told = gd.Episodes(own.contexts, own.returns, own.lengths, own.stages, np.full(len(own), said))
+        assert curriculum.update(state, told, RNG).alpha == pytest.approx(far)
+        assert curriculum.update(state, own, RNG).alpha == pytest.approx(0.2)  # it does not say
+
+
 def test_without_a_space_contexts_are_compared_in_a_box_around_both_ends():
     np.testing.assert_allclose(gd.Gradient(SOURCE, TARGET, step="auto").unit, [10.0])
     np.testing.assert_allclose(gd.Gradient(SOURCE, TARGET, space=gd.ContextSpace([0.0], [np.inf])).unit, [10.0])
@@ -130,6 +142,7 @@ def test_without_a_space_contexts_are_compared_in_a_box_around_both_ends():
     [
         ({"stride": 0.0}, "expected stride in (0, 1], got 0.0"),
         ({"memory": 0}, "expected memory to be a positive integer, got 0"),
+        ({"success": 2}, "expected success in [0, 1], got 2"),
         ({"width": -1.0}, "expected width to be positive, got -1.0"),
         ({"threshold": np.nan}, "expected threshold to be a finite number, got nan"),
     ],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from geodesic.contexts import FloatArray
 
@@ -15,7 +14,7 @@ class NadarayaWatson:
     """J(x) = sum_i k(x, x_i) v_i / sum_i k(x, x_i), k(x, y) = exp(-|(x - y) / unit|^2 / (2 width^2)).
 
     Far from all data it gives the value of the nearest point. inputs (n, d); unit (d,): what contexts are divided by
-    before they are compared, such as the space's `unit_length`.
+    before they are compared, such as the space's `unit_length`; values (n,), or (n, k): k of them at once.
     """
 
     inputs: FloatArray
@@ -24,7 +23,7 @@ class NadarayaWatson:
     unit: FloatArray | float = 1.0
 
     def predict(self, points: FloatArray) -> FloatArray:
-        """J (m,) at points (m, d)."""
+        """J (m,), or (m, k), at points (m, d)."""
         inputs = self.inputs / self.unit / self.width
         points = points / self.unit / self.width
         log_kernel = points @ inputs.T - 0.5 * (inputs**2).sum(axis=1)
@@ -32,8 +31,3 @@ class NadarayaWatson:
         kernel = np.exp(log_kernel, out=log_kernel)
         kernel /= kernel.sum(axis=1, keepdims=True)
         return np.asarray(kernel @ self.values)
-
-
-def reaches(values: FloatArray, threshold: float) -> NDArray[np.bool_]:
-    """Whether estimates are at least the threshold, up to rounding: a mean of equal scores is one of them only so."""
-    return np.asarray(values >= threshold - 1e-9 * max(1.0, abs(threshold)))

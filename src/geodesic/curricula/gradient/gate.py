@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from geodesic.contexts import FloatArray, Particles
-from geodesic.curricula.regression import reaches
 from geodesic.transport.geodesic import Geodesic
 from geodesic.transport.ways import Rungs, Values, Ways
 
@@ -16,14 +15,14 @@ PROBES = 4  # places on the stretch that an atom may go at once, at which the es
 
 @dataclass(frozen=True)
 class Gate:
-    """Each atom moves on along its own geodesic while J >= threshold there, at most `stride` of it, and back otherwise.
+    """Each atom moves on along its own geodesic while the agent is good enough there, and back where it no longer is.
 
-    An atom that stands where J fell below the threshold goes back to the nearest place of its way that is good enough,
-    or to its source if there is none. After a move, then, no atom stands where J < threshold unless it has nowhere to
-    go back to.
+    What it is above the threshold by is given as a value of contexts, J - threshold. An atom that stands where that is
+    below 0 goes back to the nearest place of its way that is good enough, or to its source if there is none; the others
+    go on by at most `stride` of their way. After a move, then, no atom stands where J < threshold unless it has nowhere
+    to go back to.
     """
 
-    threshold: float
     stride: float
 
     @property
@@ -47,7 +46,7 @@ class Gate:
         reached, end = np.full(len(atoms), -1), np.minimum(rungs + most, ways.rungs)
         left, at = np.arange(len(atoms)), rungs
         while left.size:  # rung by rung: what is blocked or has arrived costs nothing more
-            good = reaches(ways.values(value, at[left, None], atoms[left])[:, 0], self.threshold)
+            good = ways.values(value, at[left, None], atoms[left])[:, 0] >= 0
             left = left[good]
             reached[left] = at[left]
             left = left[at[left] < end[left]]
@@ -61,7 +60,7 @@ class Gate:
         rungs = rungs.copy()
         while left.size:
             probes = (rungs[left, None] + sign * np.arange(1, PROBES + 1)).clip(0, ways.rungs)
-            good = reaches(ways.values(value, probes, atoms[left]), self.threshold)
+            good = ways.values(value, probes, atoms[left]) >= 0
             some = good.any(axis=1)
             found[left[some]] = probes[some, good[some].argmax(axis=1)]
             rungs[left] = probes[:, -1]

@@ -71,7 +71,7 @@ class Gradient(Staged):
 
     @cached_property
     def gating(self) -> Gate:
-        return Gate(self.threshold, self.stride if self.step == "auto" else as_step(self.step, "step"))
+        return Gate(self.stride if self.step == "auto" else as_step(self.step, "step"))
 
     @property
     def unit(self) -> FloatArray:
@@ -112,7 +112,7 @@ class Gradient(Staged):
         if state.fresh < self.pace.window:
             return state
         rungs = np.rint(self.progress(state, len(self.ways)) * self.ways.rungs).astype(np.intp)
-        reached, low = self.gating.move(self.ways, rungs, self.auto.estimate(state.seen))
+        reached, low = self.gating.move(self.ways, rungs, self.auto.values(state.seen))
         if np.array_equal(reached, rungs):
             return self.looked(state)
         progress = reached / self.ways.rungs
@@ -145,7 +145,7 @@ class Gradient(Staged):
 
     def gated_anew(self, state: StagedState, onward: Geodesic, back: Geodesic, rng: np.random.Generator) -> StagedState:
         """Each point of the distribution last trained on moves for itself under the metric just fitted."""
-        come, value = self.progress(state, len(onward.source)), self.auto.estimate(state.seen)
+        come, value = self.progress(state, len(onward.source)), self.auto.values(state.seen)
         points, mass, progress = self.gating.refitted(onward, back, come, value)
         alpha = mean_progress(progress, mass)
         if alpha in (0.0, 1.0):

@@ -67,9 +67,9 @@ class Staged(Curriculum[StagedState]):
     """One stage on along `path` whenever `pace` says so; at alpha = 1 the target itself.
 
     `step` is the paper's: a number, with which go threshold, window and max_stage_steps (`FixedStep`); or "auto", with
-    which go threshold, window, stride, memory and width (`Auto`; contexts are compared in units in which the diagonal
-    of the space, or of a box around both ends, has length 1); or a pace of one's own (`Pace`), which has all of them
-    itself.
+    which go threshold, success, window, stride, memory and width (`Auto`; contexts are compared in units in which the
+    diagonal of the space, or of a box around both ends, has length 1); or a pace of one's own (`Pace`), which has all
+    of them itself.
     """
 
     state_type: ClassVar[type[State]] = StagedState
@@ -84,6 +84,7 @@ class Staged(Curriculum[StagedState]):
     stride: float = 0.2
     memory: int = 200
     width: float = 0.04
+    success: float = 0.5
     space: ContextSpace | None = None
 
     def __post_init__(self) -> None:
@@ -103,7 +104,7 @@ class Staged(Curriculum[StagedState]):
     def auto(self) -> Auto:
         if isinstance(self.step, str) and self.step != "auto":
             raise InvalidInput(f"expected step in (0, 1], 'auto' or a pace, got {self.step!r}")
-        return Auto(self.threshold, self.unit, self.stride, self.window, self.memory, self.width)
+        return Auto(self.threshold, self.unit, self.stride, self.window, self.memory, self.width, self.success)
 
     @property
     def unit(self) -> FloatArray:
