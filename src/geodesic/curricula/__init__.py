@@ -12,6 +12,7 @@ from geodesic.curricula.currot import CURROT
 from geodesic.curricula.fixed import Linear, TargetOnly, Uniform
 from geodesic.curricula.goal_gan import GoalGAN
 from geodesic.curricula.gradient import Gradient
+from geodesic.curricula.procurl_target import ProCuRLTarget
 from geodesic.curricula.spdl import SPDL
 from geodesic.curricula.wb_spdl import WassersteinSPDL
 from geodesic.errors import InvalidInput
@@ -26,6 +27,7 @@ REGISTRY: dict[str, type[Curriculum[Any]]] = {
     "spdl": SPDL,
     "wb-spdl": WassersteinSPDL,
     "currot": CURROT,
+    "procurl-target": ProCuRLTarget,
 }
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "Gradient",
     "Kind",
     "Linear",
+    "ProCuRLTarget",
     "Problem",
     "State",
     "TargetOnly",
