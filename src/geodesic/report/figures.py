@@ -114,7 +114,7 @@ def _task_of(run: RunResult) -> Task:
 def _stages(run: RunResult, scene: Scene) -> Figure | None:
     """The figure of a run's stages, where there is more to see than contexts at five moments."""
     if scene.cells is not None:
-        return cells.stages(run, scene.cells, scene.drawing.goals)
+        return cells.stages(run, scene.cells, scene.drawing.goals, scene.drawing.star)
     if scene.flat and path_stages(run) and (scene.drawing.walls or _refitted(run)):
         return stages(run, scene)
     return None

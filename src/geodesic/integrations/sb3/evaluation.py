@@ -34,7 +34,7 @@ class Examiner:
     def evaluate(self, model: Model, seed: int, step: int) -> Evaluation:
         """The same contexts for the same seed and step, whatever the model."""
         rng = np.random.default_rng([seed, _EVALUATION, step])
-        return self.examine(model, self.task.target_particles.sample(rng, self.episodes), rng)
+        return self.examine(model, self.task.evaluation_particles.sample(rng, self.episodes), rng)
 
     def examine(self, model: Model, contexts: FloatArray, rng: np.random.Generator) -> Evaluation:
         """An episode in each of the contexts (n, d)."""
