@@ -36,7 +36,7 @@ bench: $(DEV)
 
 $(CORE): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[report]"
 	touch $@
 
 $(DEV): $(CORE)
