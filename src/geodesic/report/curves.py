@@ -30,7 +30,7 @@ from geodesic.report.style import (
 from geodesic.report.text import MEASURES, measured
 
 EPISODES = 20  # that a rolling mean of training scores joins
-EXPLORING = "exploring for the metric"
+EXPLORING = "exploring"
 
 
 @dataclass(frozen=True)

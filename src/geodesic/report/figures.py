@@ -17,6 +17,7 @@ from geodesic.errors import GeodesicError, InvalidInput
 from geodesic.records.files import clear_leftovers
 from geodesic.records.reader import RunResult, by_label, load_comparison, load_run
 from geodesic.report import cells, contexts, curves
+from geodesic.report.atoms import atoms, is_gated
 from geodesic.report.distances import distance_matrix
 from geodesic.report.paths import path_summary
 from geodesic.report.scene import Scene
@@ -33,6 +34,8 @@ def write_run_figures(folder: str | Path, task: Task | None = None) -> list[Path
     written = [save(curves.single_run(run), out / "run.png")]
     if run.curriculum:
         scene = _scene([run], task)
+        if is_gated(run):
+            written.append(save(atoms(run, scene), out / "atoms.png"))
         figure = _stages(run, scene)
         if figure is not None:
             written.append(save(figure, out / "stages.png"))
