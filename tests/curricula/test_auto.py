@@ -120,8 +120,8 @@ def test_only_the_latest_episodes_count():
 
 
 @pytest.mark.parametrize("options", [{"step": "auto"}, {"gate": True, "step": 0.2}])
-def test_a_score_above_the_threshold_is_not_enough_where_the_environment_says_that_nothing_succeeded(options):
-    """A mean return can be earned without doing what is asked; `success=0` looks at the score alone."""
+def test_a_share_of_successes_can_be_asked_for_and_is_where_the_environment_tells_them(options):
+    """A mean return can be earned without doing what is wanted; `success=0` looks at the score alone."""
     for success, said, far in ((0.5, 0.0, 0.0), (0.5, 0.4, 0.0), (0.5, 0.5, 0.2), (0.0, 0.0, 0.2), (1.0, 1.0, 0.2)):
         curriculum = gradient(**options, success=success)
         state = curriculum.init(RNG)

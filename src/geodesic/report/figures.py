@@ -15,6 +15,7 @@ from geodesic.contexts import Particles
 from geodesic.records.files import clear_leftovers
 from geodesic.records.reader import RunResult, by_label, load_comparison, load_run
 from geodesic.report import cells, contexts, curves
+from geodesic.report.atoms import atoms, is_gated
 from geodesic.report.distances import distance_matrix
 from geodesic.report.paths import path_summary
 from geodesic.report.scene import Scene, scene_of
@@ -34,6 +35,8 @@ def write_run_figures(folder: str | Path, task: Task | None = None, also: Sequen
     written = [save(curves.single_run(run), out / "run.png", also)]
     if run.curriculum:
         scene = scene_of([run], task)
+        if is_gated(run):
+            written.append(save(atoms(run, scene), out / "atoms.png", also))
         figure = _stages(run, scene)
         if figure is not None:
             written.append(save(figure, out / "stages.png", also))

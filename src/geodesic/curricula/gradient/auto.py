@@ -27,10 +27,11 @@ class Auto:
         max alpha   with E[J(c)], c from path(alpha), >= threshold and |alpha - here| <= stride
 
     J is the kernel regression of the last `memory` episodes' scores on their contexts, `width` wide in units of
-    `unit` (d,). Where the environment says which episodes succeeded, the same holds of their share and `success`: a
-    return above the threshold can be earned without ever doing what is asked. It is looked at when `window` episodes of
-    this stage have come in, and again after as many. Where no alpha in reach is good enough, back by a stride. So
-    nothing is final, the target neither: lost, it is left again.
+    `unit` (d,). It is looked at when `window` episodes of this stage have come in, and again after as many. Where no
+    alpha in reach is good enough, back by a stride. So nothing is final, the target neither: lost, it is left again.
+
+    A return above the threshold may be earned without ever doing what is asked. With `success` above 0, where the
+    environment says which episodes succeeded, their share has to reach that as well.
     """
 
     threshold: float
@@ -39,7 +40,7 @@ class Auto:
     window: int = 20
     memory: int = 200
     width: float = 0.04
-    success: float = 0.5
+    success: float = 0.0
 
     def __post_init__(self) -> None:
         check(self, threshold=as_number, unit=as_vector, stride=as_step, window=as_count, memory=as_count)
@@ -52,7 +53,7 @@ class Auto:
         """
         seen = episodes[-self.memory :]
         above = [seen.returns - self.threshold + 1e-9 * max(1.0, abs(self.threshold))]
-        if not np.isnan(seen.successes).any():
+        if self.success > 0 and not np.isnan(seen.successes).any():
             above.append(seen.successes - self.success + 1e-9)
         return NadarayaWatson(seen.contexts, np.stack(above, axis=1), self.width, self.unit).predict
 

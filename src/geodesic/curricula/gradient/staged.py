@@ -84,7 +84,7 @@ class Staged(Curriculum[StagedState]):
     stride: float = 0.2
     memory: int = 200
     width: float = 0.04
-    success: float = 0.5
+    success: float = 0.0
     space: ContextSpace | None = None
 
     def __post_init__(self) -> None:
