@@ -12,6 +12,7 @@ COMMANDS = (
     ("sac",),
     ("physics",),
     ("curricula",),
+    ("dimensions",),
     ("embedding",),
     ("detour",),
     ("sweep",),
