@@ -51,6 +51,6 @@ def opened(driver: Any, page: Path) -> Any:
     from selenium.webdriver.support.ui import WebDriverWait
 
     driver.get(page.resolve().as_uri())
-    wait = WebDriverWait(driver, 60)
+    wait = WebDriverWait(driver, 40)
     wait.until(lambda now: now.execute_script("return document.documentElement.dataset.ready === 'yes'"))
     return wait

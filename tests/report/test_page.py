@@ -154,7 +154,7 @@ def test_stages_say_why_they_ended(tmp_path: Path) -> None:
     run = load_run(folder)
     assert story.endings(run) == ["mastered", "exploring for the metric", "step cap", "under way"]
     (_, _, start, end, _, why) = story.timeline_rows([run])[-1]
-    assert (start, end, why) == (750, 900, "under way")
+    assert (start, end, why) == (750, 1000, "under way")
     data = content(write_report(folder, film=False))
     assert [frame["e"] for frame in data["curricula"]["gradient"]["0"]] == [False, True, False, False]
 
@@ -186,7 +186,9 @@ class Filmed:
         return 0.0, 2.0, self.now == self.steps, False, {"is_success": True}
 
     def render(self) -> np.ndarray:
-        return np.full((40, 60, 3), min(255, 8 * self.now), np.uint8)
+        picture = np.zeros((40, 120, 3), np.uint8)
+        picture[:, self.now : self.now + 10] = (250, 120, 0)
+        return picture
 
     def close(self) -> None:
         pass

@@ -119,7 +119,8 @@ def test_the_slider_shows_the_stage_in_force(driver: Any, wait: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 
     assert "stage 0, α 0.00" in text(driver, ".panel .now")
-    dots = "return [...document.querySelectorAll('.panel svg .mark-symbol path')].map((p) => p.getAttribute('transform')).join()"
+    dots = "return [...document.querySelectorAll('.panel svg .mark-symbol path')]"
+    dots += ".map((path) => path.getAttribute('transform')).join()"
     before = driver.execute_script(dots)
     slider = driver.find_element(By.ID, "step")
     slider.send_keys(Keys.END)  # by keyboard

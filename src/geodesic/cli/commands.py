@@ -334,6 +334,17 @@ def _show(console: Console, task: Task, config: RunConfig, out: Path, cvar: floa
     return "\n\n".join(part for part in tables if part)
 
 
+def watch_runs(options: argparse.Namespace, console: Console) -> None:
+    from geodesic.checks import as_positive
+    from geodesic.report.watch import watch
+
+    every = as_positive(options.every, "--every")
+    try:
+        watch(options.folder, console, every, options.once)
+    except KeyboardInterrupt:
+        return  # whoever watches may leave; the runs go on
+
+
 def theory(options: argparse.Namespace, console: Console) -> None:
     import numpy as np
 

@@ -140,7 +140,8 @@ def timeline(stages: Sequence[Sequence[Any]], reasons: Sequence[str]) -> alt.Lay
         .encode(x="middle:Q", y=y, text="words:N")
     )
     hidden = alt.param(name="hiddenSeeds", value=[])
-    return alt.layer(bar, text).properties(width="container", height=alt.Step(20)).add_params(hidden)
+    size = {"width": "container", "height": alt.Step(20), "autosize": alt.AutoSizeParams(type="fit-x")}
+    return alt.layer(bar, text).properties(**size).add_params(hidden)
 
 
 def episodes(rows: Sequence[Sequence[Any]], threshold: float, title: str) -> alt.LayerChart:

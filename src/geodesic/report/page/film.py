@@ -99,8 +99,12 @@ def _keep(path: Path, film: Film) -> None:
 
 
 def _gif(frames: list[Image.Image], milliseconds: int) -> bytes:
-    """One palette for all frames, that of the last: it has whatever came into sight."""
-    palette = frames[-1].quantize(COLOURS)
+    """One palette for all frames, taken from some of them side by side."""
+    some = frames[:: -(-len(frames) // 6)]
+    strip = Image.new("RGB", (len(some) * SIDE, SIDE))
+    for place, frame in enumerate(some):
+        strip.paste(frame, (place * SIDE, 0))
+    palette = strip.quantize(COLOURS)
     out = io.BytesIO()
     first, *rest = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     first.save(out, "GIF", save_all=True, append_images=rest, duration=max(20, milliseconds), loop=0)

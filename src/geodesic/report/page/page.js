@@ -21,8 +21,9 @@
     const axis = { ...text, domainColor: faint, tickColor: faint, gridColor: faint, gridOpacity: 0.35, titleFontWeight: "normal" };
     return { background: "transparent", font: "system-ui, sans-serif", axis, legend: text, view: { stroke: faint } };
   };
+  // Errors only: charts without rows, of which there are some by design, make Vega wonder.
   const menu = { export: true, source: false, compiled: false, editor: false };
-  const embed = (place, spec, actions) => vegaEmbed(place, spec, { renderer: "svg", logLevel: vega.Error, actions, config: look(), tooltip: { theme: dark() ? "dark" : "light" } });
+  const embed = (place, spec, actions) => vegaEmbed(place, spec, { renderer: "svg", logLevel: 1, actions, config: look(), tooltip: { theme: dark() ? "dark" : "light" } });
 
   async function chart(id) {
     const place = document.getElementById(id === "learning" ? "learning-chart" : id);

@@ -100,7 +100,7 @@ def _whole(
         sections="\n".join(section for section in sections if section),
         style=(here / "page.css").read_text(encoding="utf-8"),
         script=(here / "page.js").read_text(encoding="utf-8"),
-        data=json.dumps(content, separators=(",", ":"), allow_nan=False, default=float).replace("</", "<\\/"),
+        data=json.dumps(content, separators=(",", ":"), allow_nan=False, default=float).replace("<", "\\u003c"),
         bundle=bundle.replace("</script", "<\\/script"),
     )
 
