@@ -28,11 +28,13 @@ from pathlib import Path
 
 from benchmarks.chaos_trials import Broken, Command, all_gone, same_records, settled
 
-TASKS = {  # steps, threshold: short, and still through several stages
-    "maze": ("3000", "-60"),
-    "point-mass": ("6000", "2"),
-    "u-maze": ("7936", "-0.99"),
+TASKS = {  # short, and still through several stages
+    "maze": ("--steps", "3000", "--threshold", "-60"),
+    "point-mass": ("--steps", "6000", "--threshold", "2"),
+    "u-maze": ("--steps", "7936", "--threshold", "-0.99"),
+    "fetch-push": ("--steps", "1000", "--threshold", "-50.5", "--learner", "sac:learning_starts=500:buffer_size=2000"),
 }
+NEEDED = {"fetch-push": "mujoco"}
 METHODS = (
     "gradient:window=5", "target-only", "uniform", "linear:window=5", "alp-gmm:fit_rate=40", "goal-gan:fit_rate=20",
     "spdl:steps_per_iteration=500", "wb-spdl:episodes_per_update=10", "currot:episodes_per_update=10",
@@ -56,8 +58,7 @@ class Scenario:
 def scenarios(tasks: list[str], ray: bool) -> list[Scenario]:
     found = []
     for index, task in enumerate(tasks):
-        steps, threshold = TASKS[task]
-        budget = ("--steps", steps, "--threshold", threshold, *OFTEN)
+        budget = (*TASKS[task], *OFTEN)
         for method in METHODS:
             found.append(Scenario("run", ("run", task, "--method", method, *budget), f"{task} {method}"))
         for at_once in ("1", "3"):
@@ -129,7 +130,8 @@ def main() -> int:
     parser.add_argument("--kinds", default="", help="of these kinds, by the first letters, with / between")
     parser.add_argument("--jobs", type=int, default=1, help="trials side by side")
     options = parser.parse_args()
-    chosen = scenarios([options.only] if options.only else list(TASKS), find_spec("ray") is not None)
+    tasks = [options.only] if options.only else [task for task in TASKS if find_spec(NEEDED.get(task, "jax"))]
+    chosen = scenarios(tasks, find_spec("ray") is not None)
     if options.kinds:
         chosen = [scenario for scenario in chosen if scenario.kind in options.kinds.split("/")]
     with tempfile.TemporaryDirectory(prefix="chaos-") as work:

@@ -19,7 +19,8 @@ import numpy as np
 MARK = "GEODESIC_CHAOS"
 PATIENCE = 600.0  # seconds that a command may take to end
 GOODBYE = 20.0  # seconds that its processes may outlive it
-RAYS_OWN = (b"ray::DashboardAgent", b"ray::RuntimeEnvAgent")  # outlive a cluster whose starter was killed
+# outlive a cluster whose starter was killed: agents, and what was being started and has not been given any work yet
+RAYS_OWN = (b"ray::DashboardAgent", b"ray::RuntimeEnvAgent", b"/site-packages/ray/")
 RAYS_GOODBYE = 120.0  # by about a minute, as measured
 TABLES = ("episodes.csv", "evaluations.csv", "stages.csv")
 TIMES = ("seconds", "curriculum_seconds")
@@ -111,7 +112,7 @@ class Command:
 
     def left(self, but: tuple[bytes, ...] = ()) -> dict[int, bytes]:
         """Its processes that are still there, and how they are called."""
-        return {number: name for number, name in _marked(self.mark).items() if not name.startswith(but)}
+        return {number: name for number, name in _marked(self.mark).items() if not any(own in name for own in but)}
 
     def go_on(self, code: int, complaint: str, folder: Path, hit: str) -> None:
         """To the end: by the command that was told, or where none could be, by the documented one."""
@@ -139,7 +140,7 @@ def _marked(mark: str) -> dict[int, bytes]:
         if folder.name.isdigit():
             with contextlib.suppress(OSError):
                 if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                    found[int(folder.name)] = (folder / "cmdline").read_bytes()[:80]
+                    found[int(folder.name)] = (folder / "cmdline").read_bytes()[:200]
     return found
 
 

@@ -150,6 +150,11 @@ CALLS: dict[str, Arguments] = {
         "squared": flag,
         "memory": whole,
     },
+    "metrics.Embedding(space, 0.0, contexts=8, epochs=1, latent=2).fit": {
+        "episodes": episodes,
+        "rng": generator,
+        "anchors": maybe(array("n", 2)),
+    },
     "gd.wasserstein": {
         "a": either("a", "a_cells"),
         "b": either("b", "b_cells"),
@@ -264,7 +269,9 @@ CALLS: dict[str, Arguments] = {
     "walk.make_metric": {"name": either("None", "'l2'", "'return-lift'"), "threshold": either("None", "-9.0")},
     "pole.make": {"render_mode": either("None", "'rgb_array'")},
     "gd.check_task": {"task": either("pole")},
-    "tasks.load": {"reference": either("'maze'", "'maze:layout=x.txt'", "'benchmarks.fuzz.world:walk'", "walk")},
+    "tasks.load": {
+        "reference": either("'maze'", "'maze:layout=x.txt'", "'fetch-push'", "'benchmarks.fuzz.world:walk'", "walk")
+    },
     "envs.make": {"name": either("'point-mass'", "'maze'")},
     "methods.parse": {"text": either("'gradient:step=0.1'", "'spdl:zeta=1e5:std_lower_bound=[0.1]'")},
     "methods.resolve": {
@@ -280,8 +287,20 @@ CALLS: dict[str, Arguments] = {
         "metric": either("None", "'l2'"),
         "threshold": maybe(number),
         "learner": either("None", "gd.SAC()", "'ppo:n_envs=4'", "('sac', {'tau': 0.5})"),
-        "backend": either("'jax'"),
+        "backend": either("'jax'", "'sb3'", "'sbx'"),
     },
+    "gd.sb3.CurriculumCallback": {
+        "task": either("walk", "pole", "'maze'"),
+        "method": either("'gradient'", "'spdl'", "'alp-gmm:fit_rate=5'"),
+        "out": either("None", "SCRATCH / 'new'", "str(SCRATCH / 'trained')"),
+        "seed": seed,
+        "eval_freq": either("None", "0", "100"),
+        "save_every": positive,
+        "metric": either("None", "'l2'"),
+        "threshold": maybe(number),
+    },
+    "gd.Result(walk, RUN, {0: RUN}).cvar": {"share": share},
+    "gd.Result(walk, RUN, {0: RUN}).policy": {"seed": maybe(either("0")), "stochastic": flag},
     "read_file": {"path": either("FILE", "RUN / 'config.json'", "SCRATCH / 'x.toml'")},
     "plan": {"task": either("walk"), "alphas": either("[0, 0.5, 1]", "(0.3,)"), "metric": either("None", "'l2'")},
     "gd.train": {

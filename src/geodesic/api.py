@@ -36,7 +36,7 @@ class Result:
 
     def policy(self, seed: int | None = None, stochastic: bool = False) -> Policy:
         """The trained agent: observation -> action, as `task.make()` has them; the first seed's, if none is named."""
-        chosen = next(iter(self.folders)) if seed is None else seed
+        chosen = next(iter(self.folders)) if seed is None else as_seed(seed)
         if chosen not in self.folders:
             raise InvalidInput(f"expected one of the seeds {', '.join(map(str, self.folders))}, got {seed!r}")
         return load_policy(self.folders[chosen], self.task, stochastic)

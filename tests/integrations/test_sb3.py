@@ -280,8 +280,8 @@ def test_a_model_of_other_sizes_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"eval_freq": -1}, "expected eval_freq to be a number of steps, or 0 for never, got -1"),
-        ({"save_every": -1.0}, "expected save_every of at least 0 seconds"),
+        ({"eval_freq": -1}, r"expected eval_freq \(0: never\) to be an integer of at least 0, got -1"),
+        ({"save_every": -1.0}, "expected save_every to be non-negative, got -1.0"),
         ({"seed": -1}, "expected seed"),
         ({"task": "nowhere"}, "nowhere"),
     ],

@@ -23,7 +23,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, stats
+from scipy import optimize, special  # not scipy.stats, which takes half a second to import
 
 from geodesic.analysis.measures import as_seeds, as_values, interquartile_mean, median
 from geodesic.checks import FloatArray, as_count, as_share
@@ -81,7 +81,8 @@ def median_interval(values: FloatArray) -> Ends:
     values = as_seeds(values)
     if len(values) < MEDIAN_SEEDS:
         return _none(values)
-    place = max(1, int(stats.binom.ppf((1 - LEVEL) / 2, len(values), 0.5)))
+    at_most = special.bdtr(np.arange(len(values)), len(values), 0.5)
+    place = max(1, int(np.searchsorted(at_most, (1 - LEVEL) / 2)))
     ordered = np.sort(values, axis=0)
     return _known(values, ordered[place - 1], ordered[-place])
 
@@ -172,9 +173,11 @@ def _lowest(share: float, pairs: int) -> float:
     wins = share * pairs
     hinges = np.arange(math.ceil(wins))[:, None]
     counts = np.arange(pairs + 1)
+    ways = -special.betaln(counts + 1, pairs - counts + 1) - math.log(pairs + 1)
 
     def excess(probability: float) -> float:
-        expected = np.maximum(counts - hinges, 0) @ stats.binom.pmf(counts, pairs, probability)
+        logs = ways + special.xlogy(counts, probability) + special.xlog1py(pairs - counts, -probability)
+        expected = np.maximum(counts - hinges, 0) @ np.exp(logs)
         return float((expected / (wins - hinges[:, 0])).min()) - (1 - LEVEL) / 2
 
     return float(optimize.brentq(excess, 0.0, share)) if len(hinges) else 0.0

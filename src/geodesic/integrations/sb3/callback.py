@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
-from geodesic.contexts import as_number
+from geodesic.checks import as_integer, as_nonnegative, as_path
 from geodesic.curricula import State
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 from geodesic.integrations.sb3.episodes import Heard
@@ -59,13 +59,9 @@ class CurriculumCallback(BaseCallback):
     ) -> None:
         super().__init__(verbose)
         self.task = load(task)
-        self.out = None if out is None else Path(out)
-        if eval_freq is not None and (isinstance(eval_freq, bool) or not isinstance(eval_freq, int) or eval_freq < 0):
-            raise InvalidInput(f"expected eval_freq to be a number of steps, or 0 for never, got {eval_freq!r}")
-        if not as_number(save_every, "save_every") >= 0:
-            raise InvalidInput(f"expected save_every of at least 0 seconds, got {save_every!r}")
-        self.eval_freq = eval_freq
-        self.save_every = save_every
+        self.out = None if out is None else as_path(out)
+        self.eval_freq = None if eval_freq is None else as_integer(eval_freq, "eval_freq (0: never)")
+        self.save_every = as_nonnegative(save_every, "save_every")
         self._own = own_config(self.task, method, seed, None, metric, threshold)
         self._lesson: Lesson | None = None
         self._examiner = Examiner(self.task, self.task.eval_episodes, self.task.eval_policy)
