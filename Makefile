@@ -2,9 +2,10 @@
 PYTHON ?= python3
 CORE := .venv/.core
 DEV := .venv/.dev
+OTHERS := .venv/.others
 BIN := .venv/bin
 
-.PHONY: demo test test-cluster test-slow test-docs docs lint bench clean
+.PHONY: demo test test-cluster test-others test-slow test-docs docs lint bench clean
 
 demo: $(CORE)
 	$(BIN)/geodesic demo
@@ -15,7 +16,11 @@ test: lint
 test-cluster: $(DEV)
 	$(BIN)/pytest -m "slow or not slow" tests/runs/test_cluster.py
 
-test-slow: $(DEV)
+# other people's environments in JAX, and RLlib
+test-others: $(OTHERS)
+	$(BIN)/pytest -m "slow or not slow" $(patsubst %,tests/integrations/test_%.py,gymnax brax rllib)
+
+test-slow: $(OTHERS)
 	$(BIN)/pytest -n 2 -m slow
 
 test-docs: docs
@@ -41,6 +46,10 @@ $(CORE): pyproject.toml constraints.txt
 
 $(DEV): $(CORE)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,sbx,mujoco]"
+	touch $@
+
+$(OTHERS): $(DEV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[gymnax,brax,rllib]"
 	touch $@
 
 clean:
