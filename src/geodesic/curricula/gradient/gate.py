@@ -33,13 +33,13 @@ class Gate:
     def ways(self, geodesic: Geodesic) -> Ways:
         return Ways(geodesic, self.rungs)
 
-    def move(self, ways: Ways, rungs: Rungs, value: Values) -> tuple[Rungs, Rungs]:
-        """Where the atoms go from their rungs (n,) under a path that is known, and those that had to go back."""
+    def move(self, ways: Ways, rungs: Rungs, value: Values) -> Rungs:
+        """The rungs (n,) that the atoms go to from theirs (n,), under a path that is known."""
         atoms = np.arange(len(ways))
         reached = self.onward(ways, rungs, np.full(len(ways), PROBES), value, atoms)
         low = np.flatnonzero(reached < 0)
         reached[low] = self.retreat(ways, rungs[low], low, -1, value)
-        return reached, low
+        return reached
 
     def onward(self, ways: Ways, rungs: Rungs, most: Rungs, value: Values, atoms: Rungs) -> Rungs:
         """The rungs (m,) up to which each of the atoms (m,) is good enough without a gap; -1: not where it stands."""

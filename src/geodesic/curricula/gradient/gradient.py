@@ -112,11 +112,12 @@ class Gradient(Staged):
         if state.fresh < self.pace.window:
             return state
         rungs = np.rint(self.progress(state, len(self.ways)) * self.ways.rungs).astype(np.intp)
-        reached, low = self.gating.move(self.ways, rungs, self.auto.values(state.seen))
+        reached = self.gating.move(self.ways, rungs, self.auto.values(state.seen))
         if np.array_equal(reached, rungs):
             return self.looked(state)
         progress = reached / self.ways.rungs
-        event = f"moved, {len(low)} of {len(rungs)} atoms back" if low.size else "moved"
+        back = int((reached < rungs).sum())
+        event = f"moved, {back} of {len(rungs)} atoms back" if back else "moved"
         moved = state.enter(self.ways.at(reached), mean_progress(progress, self.ways.mass), event)
         return moved.replace(moves=state.moves + 1, progress=progress)
 
