@@ -13,6 +13,7 @@ COMMANDS = (
     ("physics",),
     ("curricula",),
     ("dimensions",),
+    ("distances",),
     ("embedding",),
     ("detour",),
     ("sweep",),

@@ -157,6 +157,8 @@ def test_return_distances_are_differences_of_what_is_earned():
     np.testing.assert_allclose(optimal.distances[0], 1 - MAZE.optimal_returns, atol=1e-9)
     recipe = MAZE.metric("policy-returns")
     assert isinstance(recipe, ReturnGap)
+    unseen = recipe.fit(gd.Episodes.empty(2), RNG)
+    assert gd.Geodesic(MAZE.source(RNG), MAZE.target(RNG), unseen).length == 0
     contexts = MAZE.context_space.draw(150, RNG)
     returns = np.maximum(0, 1 - 0.05 * contexts.sum(axis=1))
     fitted = recipe.fit(gd.Episodes(contexts, returns, np.ones(150), np.zeros(150)), RNG)

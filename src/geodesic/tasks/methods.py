@@ -10,6 +10,7 @@ from geodesic.checks import as_a, as_number
 from geodesic.curricula import Curriculum, Problem
 from geodesic.curricula.base import AUTO
 from geodesic.errors import InvalidInput, shown
+from geodesic.metrics.base import Recipe
 from geodesic.tasks.task import Task
 
 Options = dict[str, Any]
@@ -60,10 +61,16 @@ def resolve(
         if chosen is not None:
             raise InvalidInput(f"expected a method that uses a metric (gradient), got {name} with metric {chosen}")
         return name, {**usual, **options}, None
+    if curricula.REGISTRY[name].on_support and (task.space.support is None or not task.metric_names):
+        if chosen is not None:
+            raise InvalidInput(f"expected discrete contexts for {name} with a metric, got {task.name} with {chosen}")
+        return name, {**usual, **options}, None
     if not task.metric_names:
         task.make_metric()  # says what to add
     if chosen is not None:
         task.check_metric(chosen)
+        if curricula.REGISTRY[name].on_support and isinstance(task.make_metric(chosen), Recipe):
+            raise InvalidInput(f"expected a metric that is known before training for {name}, got {chosen}")
     return name, {**usual, **options}, chosen or task.metric_names[0]
 
 
