@@ -5,7 +5,7 @@ DEV := .venv/.dev
 OTHERS := .venv/.others
 BIN := .venv/bin
 
-.PHONY: demo test test-cluster test-others test-slow test-docs docs lint bench clean
+.PHONY: demo test test-cluster test-others test-slow test-docs test-package docs lint bench clean
 
 demo: $(CORE)
 	$(BIN)/geodesic demo
@@ -25,6 +25,15 @@ test-slow: $(OTHERS)
 
 test-docs: docs
 	$(BIN)/pytest -m "slow or not slow" tests/test_docs.py
+
+# the wheel as a user gets it: in an environment of its own, away from the sources
+test-package: $(DEV)
+	rm -rf build/dist build/package
+	$(BIN)/python -m build --quiet --outdir build/dist .
+	tar -tzf build/dist/*.tar.gz | grep -q /tests/test_cli.py
+	$(PYTHON) -m venv build/package
+	build/package/bin/pip install --quiet --disable-pip-version-check -c constraints.txt build/dist/*.whl
+	cd build && package/bin/geodesic run maze --steps 2000 --quiet --out package/run
 
 docs: $(DEV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
