@@ -172,6 +172,15 @@ def test_a_snapshot_has_the_progress_and_the_mass_of_each_atom(name):
             assert state.alpha == pytest.approx(arrays["mass"] @ arrays["progress"] / arrays["mass"].sum(), abs=0.02)
 
 
+@pytest.mark.parametrize("progress", [np.zeros(3), np.full(20, 1.5), np.full(20, np.nan)])
+def test_the_state_of_another_curriculum_is_refused(progress):
+    rng = np.random.default_rng(5)
+    curriculum = gradient("euclidean", rng)
+    state = curriculum.init(rng).replace(progress=progress)
+    with pytest.raises(InvalidInput, match=f"expected a state with the progress of {len(curriculum.ways)} atoms in "):
+        curriculum.update(state, heard(state, rng, lambda c: np.full(len(c), 9.0)), rng)
+
+
 def test_a_gate_and_a_pace_of_ones_own_do_not_go_together():
     pace = gd.Gradient(*ends("euclidean", np.random.default_rng(0)), step="auto").pace
     with pytest.raises(InvalidInput, match=r"expected step in \(0, 1\], got Auto\("):

@@ -123,7 +123,12 @@ class Gradient(Staged):
 
     @staticmethod
     def progress(state: StagedState, n: int) -> FloatArray:
-        return state.progress if state.progress.size else np.zeros(n)
+        """The share (n,) of its way that each atom has come."""
+        if not state.progress.size:
+            return np.zeros(n)
+        if state.progress.shape != (n,) or not ((state.progress >= 0) & (state.progress <= 1)).all():
+            raise InvalidInput(f"expected a state with the progress of {n} atoms in [0, 1], got another one's")
+        return state.progress
 
     def explore(self, state: StagedState, recipe: Recipe, verdict: str, rng: np.random.Generator) -> StagedState:
         """Hand out uniform contexts, to see returns where the path may lead."""
