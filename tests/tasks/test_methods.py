@@ -111,8 +111,8 @@ DISCRETE = walk(
         ),
         (
             lambda: build(TASK, *resolve(TASK, "gradient:stepp=0.1"), threshold=-40.0),
-            "expected an option of Gradient (source, target, step, threshold, window, max_stage_steps, metric, "
-            "explore_steps, space), got 'stepp'",
+            "expected an option of Gradient (source, target, step, threshold, window, max_stage_steps, stride, "
+            "memory, width, success, space, metric, explore_steps, gate), got 'stepp'",
         ),
         (
             lambda: build(walk(), *resolve(walk(), "spdl"), threshold=-40.0),

@@ -191,7 +191,10 @@ MISSING = [
         'expected contexts=, such as {"length": (0.05, 1.0)}: name and bounds of each context value',
     ),
     (lambda: walk(target=None), 'expected target=, such as {"place": (low, high)} or Particles(points)'),
-    (lambda: walk(source=None), 'expected source=, such as {"place": (low, high)} or Particles(points)'),
+    (
+        lambda: walk(source=None),
+        'expected source=, such as {"place": (low, high)} or Particles(points), or "auto", which finds one',
+    ),
     (
         lambda: walk(threshold=float("nan")),
         "expected threshold=, the mean return above which a stage counts as mastered",

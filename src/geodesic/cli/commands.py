@@ -214,6 +214,20 @@ def run_demo(options: argparse.Namespace, console: Console) -> None:
     _compare(console, load("maze"), ["gradient", "target-only"], options.out / "maze", settings)
     for path in write_run_figures(options.out / "maze" / "runs" / "gradient" / "seed-0"):
         console.print(f"  wrote {path}")
+    from geodesic.report.page import write_report
+
+    console.print(f"  wrote {write_report(options.out / 'maze')}, which is the page to look at")
+
+
+def report(options: argparse.Namespace, console: Console) -> None:
+    from geodesic.report.figures import write_comparison_figures, write_run_figures
+    from geodesic.report.page import check_extra, write_report
+
+    check_extra()
+    draw = write_run_figures if (options.folder / "config.json").exists() else write_comparison_figures
+    for path in draw(options.folder, also=("pdf", "svg")):
+        console.print(f"  wrote {path} and the same as PDF and SVG")
+    console.print(f"  wrote {write_report(options.folder, film=not options.no_film)}")
 
 
 def _compare(console: Console, task: Task, labels: list[str], out: Path, options: argparse.Namespace) -> str:
@@ -318,6 +332,17 @@ def _show(console: Console, task: Task, config: RunConfig, out: Path, cvar: floa
         console.print(f"  wrote {path}")
     tables = format_table(rows, True), infeasible_table(runs, True), tail_table(tails, True)
     return "\n\n".join(part for part in tables if part)
+
+
+def watch_runs(options: argparse.Namespace, console: Console) -> None:
+    from geodesic.checks import as_positive
+    from geodesic.report.watch import watch
+
+    every = as_positive(options.every, "--every")
+    try:
+        watch(options.folder, console, every, options.once)
+    except KeyboardInterrupt:
+        return  # whoever watches may leave; the runs go on
 
 
 def theory(options: argparse.Namespace, console: Console) -> None:

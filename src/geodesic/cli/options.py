@@ -45,6 +45,15 @@ def parser() -> Parser:
             "compare", commands.compare_all, "methods x seeds, in processes; call it again to go on where it stopped"
         )
     )
+    report = command("report", commands.report, "a page of a run or a comparison, and its figures for a paper")
+    report.add_argument("folder", metavar="DIR", type=_path, help="of a run or a comparison, finished or not")
+    report.add_argument("--no-film", action="store_true", help="do not film the agents (default: do)")
+    watch = command("watch", commands.watch_runs, "where the runs of a folder stand, live, until nothing goes on there")
+    watch.add_argument("folder", metavar="DIR", type=_path, help="of a run or a comparison")
+    watch.add_argument(
+        "--every", type=float, default=1.0, metavar="SECONDS", help="between two looks (default: %(default)s)"
+    )
+    watch.add_argument("--once", action="store_true", help="only as it is now (default: until nothing goes on)")
     command("theory", commands.theory, "check the lemma, the theorem and the corollary on random tabular problems")
     demo = command("demo", commands.run_demo, "the maze with and without a curriculum, in a minute")
     demo.add_argument("--out", type=_path, default=Path("runs/demo"), help="folder (default: %(default)s)")

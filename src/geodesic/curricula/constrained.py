@@ -128,7 +128,7 @@ class Constrained(Curriculum[ConstrainedState]):
     def model(self, state: ConstrainedState) -> NadarayaWatson:
         """The agent's performance as a function of the context, from what it mastered and where it failed lately."""
         kept = self.known(state)
-        return NadarayaWatson(self.scaled(kept.contexts), kept.returns, self.width * self.epsilon)
+        return NadarayaWatson(kept.contexts, kept.returns, self.width * self.epsilon, self.space.unit_length)
 
     def enter(self, state: ConstrainedState, move: Move) -> ConstrainedState:
         """The next stage, on the moved particles; the same stage where none moved."""

@@ -49,7 +49,7 @@ class CURROT(Constrained):
     def step(self, state: ConstrainedState, model: NadarayaWatson, rng: np.random.Generator) -> Move:
         if self.table is not None:
             return self.hop(state, self.table, rng)
-        low = model.predict(self.scaled(state.particles)) < self.threshold
+        low = model.predict(state.particles) < self.threshold
         points = np.where(low[:, None], self.havens(state, rng), state.particles) if low.any() else state.particles
         goals = self.paired(points, state.goals)
         event = f"moved, {int(low.sum())} of {len(low)} particles back" if low.any() else "moved"
@@ -64,7 +64,7 @@ class CURROT(Constrained):
         probes = points[:, None] + shares[:, :, None] * way[:, None]
         probes[reach == 1.0, -1] = goals[reach == 1.0]
         n, m, d = probes.shape
-        good = model.predict(self.scaled(probes.reshape(n * m, d))).reshape(n, m) >= self.threshold
+        good = model.predict(probes.reshape(n * m, d)).reshape(n, m) >= self.threshold
         steps = np.logical_and.accumulate(good, axis=1).sum(axis=1)
         return np.asarray(probes[np.arange(n), np.maximum(steps - 1, 0)])
 

@@ -68,6 +68,15 @@ REGISTRY: dict[str, EnvSpec] = {
     ),
 }
 
+# Other libraries' environments in JAX, by name only: what needs an extra is imported when it is asked for.
+ADAPTERS = {"from_gymnax": "geodesic.integrations.gymnax", "from_brax": "geodesic.integrations.brax"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ADAPTERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(ADAPTERS[name]), name)
+
 
 def make(name: str, **options: Any) -> Any:
     """The contextual MDP of this name; for one on the host, the Gymnasium environment."""

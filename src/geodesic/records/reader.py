@@ -108,6 +108,11 @@ class RunResult:
         value = self.config.get("metric")
         return None if value is None else str(value)
 
+    @property
+    def explored(self) -> set[int]:
+        """The stages that explored for a metric."""
+        return set(self.stages.stages[self.stages.explores].tolist())
+
     def _number(self, key: str) -> float:
         value = self.config.get(key)
         return float("nan") if value is None else float(value)

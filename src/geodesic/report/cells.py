@@ -77,9 +77,10 @@ def stages(run: RunResult, grid: IntArray, goals: Goals, star: str = "goal") -> 
     grid_of_axes = figure.subplots(rows, columns, squeeze=False)
     for axes in grid_of_axes.flat[len(shown) :]:
         axes.set_visible(False)
+    explored = run.explored
     for axes, stage, cells in zip(grid_of_axes.flat, shown, shares):
         _draw(axes, grid, goals, cells, norm)
-        axes.set_title(stage_title(stage), fontsize=9)
+        axes.set_title(stage_title(stage, stage.stage in explored), fontsize=9)
     _colour_bar(figure, grid_of_axes, norm)
     title = stages_title(run, len(shown), len(run.curriculum))
     figure.suptitle("; ".join(filter(None, (title, goal_key(goals, star)))))

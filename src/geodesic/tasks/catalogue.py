@@ -27,7 +27,7 @@ from geodesic.tasks.methods import parse
 from geodesic.tasks.task import Task
 
 ENTRY_POINTS = "geodesic.tasks"
-OF_TASK = ("measure", "discount", "eval_policy", "eval_episodes")  # options of a built-in task itself
+OF_TASK = ("measure", "discount", "eval_policy", "eval_episodes", "source")  # options of a built-in task itself
 
 
 def load(reference: str | Task, **options: object) -> Task:
@@ -158,8 +158,7 @@ def _cached(name: str, options: tuple[tuple[str, object], ...]) -> Task:
         target_moments=getattr(made, "target_moments", None),
         drawing=BUILT_IN[name](made),
         name=name,
-        **facts,
-        **values,
+        **{**facts, **values},
     )
     words = "".join(f":{key}={value}" for key, value in options)
     return task.named(name, f"{name}{words}")

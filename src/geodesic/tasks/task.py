@@ -27,7 +27,8 @@ from geodesic.checks import (
     check,
     optional,
 )
-from geodesic.contexts import ContextSpace, Particles, Side
+from geodesic.contexts import ContextSpace, Particles, Side, as_bounded
+from geodesic.curricula.base import AUTO
 from geodesic.envs.gymnasium import Apply, ContextualEnv, ContextWrapper, Env
 from geodesic.errors import GeodesicError, InvalidInput, UnknownName, shown
 from geodesic.metrics.base import Metric, Recipe, as_metric_or_recipe
@@ -39,6 +40,7 @@ Range = Mapping[
     str, float | tuple[float, float]
 ]  # a value, or bounds within which it is uniform, for each context value
 Distribution = Particles | Range | Callable[[np.random.Generator], Particles]
+Auto = Literal["auto"]
 MetricMaker = Callable[["Task", float], Metric | Recipe]  # (task, threshold) -> the metric
 Moments = tuple[FloatArray, FloatArray]
 
@@ -55,7 +57,8 @@ class Task:
         with `apply(env, **context)`, which puts a context into it, and `observe`, whether the agent sees the context
     contexts: {"length": (0.05, 1.0), "gravity": (2.0, 30.0, "m/s²")}, a ContextSpace, or the environment's own
     source, target: Particles; ranges such as {"length": 0.5, "gravity": (9, 10)}, uniform within them; or a function
-        of a generator. The source may be left to the environment; the target too
+        of a generator. The source may be left to the environment; the target too. The source "auto" is found: methods
+        search the whole space until the threshold is first met
     evaluation: the distribution that agents are evaluated on, likewise; the environment's own, or else the target
     threshold: a stage is mastered above this mean; solved: the target counts as solved above this one (default: the
         threshold)
@@ -80,7 +83,7 @@ class Task:
 
     env: Any
     contexts: ContextSpace | Mapping[str, Side] | None = None
-    source: Distribution | None = None
+    source: Distribution | Auto | None = None
     target: Distribution | None = None
     evaluation: Distribution | None = None
     threshold: float = math.nan
@@ -158,7 +161,7 @@ class Task:
 
     @cached_property
     def source_particles(self) -> Particles:
-        """Where the curriculum starts, the same for every seed."""
+        """Where the curriculum starts, the same for every seed; where it is searched for, the whole space."""
         return self._particles("source", 1)
 
     @cached_property
@@ -266,8 +269,13 @@ class Task:
     def _particles(self, side: str, seed: int) -> Particles:
         given = self._of_env(side) if getattr(self, side) is None else getattr(self, side)
         if given is None:
+            found = ', or "auto", which finds one' if side == "source" else ""
             raise InvalidInput(
-                f'expected {side}=, such as {{"{self.space.names[0]}": (low, high)}} or Particles(points)'
+                f'expected {side}=, such as {{"{self.space.names[0]}": (low, high)}} or Particles(points){found}'
+            )
+        if side == "source" and given == AUTO:
+            return as_bounded(self.space, "contexts, where the source is searched for,").uniform(
+                PARTICLES, np.random.default_rng(seed)
             )
         if isinstance(given, Mapping):
             given = uniform_within(given, self.space, side)

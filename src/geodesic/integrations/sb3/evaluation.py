@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from geodesic.contexts import FloatArray
 from geodesic.errors import InvalidInput
-from geodesic.integrations.sb3.episodes import score_of
+from geodesic.integrations.scores import score_of
 from geodesic.tasks import Task
 from geodesic.training.trainer import Evaluation
 
