@@ -96,8 +96,7 @@ class ProCuRLTarget(Curriculum[ProCuRLTargetState]):
         if state.high <= state.low:
             return np.zeros(len(points))
         scores = (state.recent.returns - state.low) / (state.high - state.low)
-        unit = self.space.unit_length
-        return NadarayaWatson(state.recent.contexts / unit, scores, self.width).predict(points / unit)
+        return NadarayaWatson(state.recent.contexts, scores, self.width, self.space.unit_length).predict(points)
 
     @cached_property
     def goals(self) -> FloatArray:
