@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -66,6 +67,7 @@ def run_one(options: argparse.Namespace, console: Console) -> None:
     from geodesic.runs.stopping import Stopping
 
     _check_save_every(options)
+    _track(options)
     folder: Path | None = None
     try:
         with Stopping() as stop:
@@ -240,6 +242,7 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
     from geodesic.runs.tail import check_share
 
     executor = _executor(options)
+    _track(options)
     if options.cvar is not None:
         check_share(options.cvar)
     seeds = range(options.first_seed, options.first_seed + as_integer(options.seeds, "--seeds", 0, 10**6))
@@ -282,6 +285,15 @@ def _executor(options: argparse.Namespace) -> Executor:
     if not ray:
         return LocalProcesses(options.workers)
     return RayTasks(options.address, 1 if options.cpus is None else options.cpus, options.gpus or 0)
+
+
+def _track(options: argparse.Namespace) -> None:
+    """Through the environment, which workers inherit."""
+    from geodesic.records.trackers import VARIABLE, chosen
+
+    chosen(options.track)  # refuses unknown names before any work
+    if options.track is not None:
+        os.environ[VARIABLE] = options.track
 
 
 def _check_save_every(options: argparse.Namespace) -> None:

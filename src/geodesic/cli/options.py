@@ -87,6 +87,7 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--resume", type=_path, metavar="DIR", help="go on with the run in this folder (default: a new run)"
     )
+    _track(run)
     _quiet(run)
 
 
@@ -124,7 +125,13 @@ def _compare_options(compare: argparse.ArgumentParser) -> None:
     compare.add_argument(
         "--record", type=_path, metavar="FILE", help="keep the table in this Markdown file (default: none)"
     )
+    _track(compare)
     _quiet(compare)
+
+
+def _track(sub: argparse.ArgumentParser) -> None:
+    text = "where numbers go too: tensorboard, wandb, both with a comma, or none (default: tensorboard)"
+    sub.add_argument("--track", metavar="NAMES", help=text)
 
 
 def _quiet(sub: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ Spec = dict[str, Any]
 STEPS = alt.Axis(format="~s", tickCount=6)
 SHOWN = "indexof(hidden, datum.label) < 0"
 SEED_SHOWN = "indexof(hiddenSeeds, toString(datum.seed)) < 0"
+FEW_SEEDS = 4  # that get room for what is written on their bars
 IN_FOCUS = "focus === '' || focus === datum.label"
 
 
@@ -136,12 +137,13 @@ def timeline(stages: Sequence[Sequence[Any]], reasons: Sequence[str]) -> alt.Lay
     text = (
         base.transform_filter(f"datum.end - datum.start > {0.05 * last:g}")
         .transform_calculate(middle="(datum.start + datum.end) / 2", words="'α ' + format(datum.alpha, '.2~f')")
-        .mark_text(fontSize=9, color="@onbar")
+        .mark_text(fontSize=9, color="@onbar", limit=60)
         .encode(x="middle:Q", y=y, text="words:N")
     )
     hidden = alt.param(name="hiddenSeeds", value=[])
-    size = {"width": "container", "height": alt.Step(20), "autosize": alt.AutoSizeParams(type="fit-x")}
-    return alt.layer(bar, text).properties(**size).add_params(hidden)
+    seeds = len({row[0] for row in stages})
+    height = (20 if seeds <= FEW_SEEDS else 13) * seeds
+    return alt.layer(bar, text).properties(width="container", height=height).add_params(hidden)
 
 
 def episodes(rows: Sequence[Sequence[Any]], threshold: float, title: str) -> alt.LayerChart:

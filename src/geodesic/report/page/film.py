@@ -86,6 +86,8 @@ def films(runs: list[RunResult], task: Task) -> tuple[dict[str, Film], str]:
             _keep(run.folder / "figures" / FILE, found[run.label])
         except Exception as error:  # whatever a simulator without a screen makes of it
             why = f"no film of {run.label}: {error}"
+            if not found:  # the next would end in the same way
+                break
     camera.close()
     return found, why
 

@@ -46,13 +46,14 @@ def bars(
     axis = FEW if names is None else _named(names)
     x = alt.X("x:Q", title=title, scale=alt.Scale(domain=list(ends), nice=False), axis=axis)
     y = alt.Y("share:Q", title="share of mass", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=4))
-    end = {"x2": f"datum.x + {width!r}"}
-    mass = _frame().transform_calculate(**end).mark_bar(color="@method", opacity=0.75)
-    layers = [mass.encode(x=x, x2="x2:Q", y=y, tooltip=tips)]
+    end = {"x2": f"datum.x + {width!r}", "floor": "0"}
+    sides = {"x": x, "x2": "x2:Q", "y": y, "y2": "floor:Q"}
+    mass = _frame().transform_calculate(**end).mark_rect(color="@method", opacity=0.75)
+    layers = [mass.encode(**sides, tooltip=tips)]
     if target is not None:
         rows = [{"x": float(a), "share": float(b)} for a, b in target]
         outline = alt.Chart(alt.InlineData(values=rows)).transform_calculate(**end)
-        layers.append(outline.mark_bar(filled=False, stroke="@ink", strokeWidth=1).encode(x=x, x2="x2:Q", y=y))
+        layers.append(outline.mark_rect(filled=False, stroke="@ink", strokeWidth=1).encode(**sides))
     return alt.layer(*layers)
 
 

@@ -17,6 +17,8 @@ from geodesic.report.scene import Scene
 from geodesic.report.style import goal_key
 from geodesic.report.tables import notes, table_cells
 
+MANY_RUNS = 12  # their table is folded
+
 Cell = tuple[str, object]  # what is shown, and what it is sorted by
 
 
@@ -173,12 +175,14 @@ def timelines(labels: Sequence[str], reasons: Sequence[str], colours: Mapping[st
         for place, label in enumerate(labels)
     )
     note = "<p class='note'>A bar is a stage; its colour tells why it ended, its α how far it was on the way.</p>"
-    return _section("stages", "Stages", f"<p>{key}</p>{charts}{note}")
+    return _section("stages", "Stages", f'<p>{key}</p><div class="grid wide">{charts}</div>{note}')
 
 
 def details(folder: Path, runs: Sequence[RunResult]) -> str:
     """Each run in a line, configurations, versions and the figures beside the page."""
     table = _table(story.RUN_COLUMNS, story.run_rows(runs), "run-table")
+    if len(runs) > MANY_RUNS:
+        table = _folded(f"Each of the {len(runs)} runs", table)
     shared, own = _configurations(runs)
     differing = "".join(_folded(label, _json(values)) for label, values in own.items() if values)
     versions = runs[0].config.get("versions")

@@ -100,7 +100,7 @@ class BarPicture:
         if isinstance(self.view, LineView):
             first, width = float(self.view.edges[0]), float(self.view.edges[1] - self.view.edges[0])
         self.fields: Sequence[Field] = (Field("x", first, width), Field("share", 0, SHARE))
-        self.aspect = 0.6
+        self.aspect = 0.75
         self.title = scene.labels[0]
         self.target = scene.target
 

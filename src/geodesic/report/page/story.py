@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -109,8 +110,13 @@ def timeline_rows(runs: Sequence[RunResult]) -> list[tuple[str, int, int, int, f
 def endings(run: RunResult) -> list[str]:
     """Why each stage ended; a stage that explored for a metric says so instead."""
     last = END if run.finished else UNDER_WAY
-    ended = [*run.stages.events[1:], last] if run.stages.events else []
+    ended = [*map(_kind, run.stages.events[1:]), last] if run.stages.events else []
     return [EXPLORED if explores else why for explores, why in zip(run.stages.explores, ended)]
+
+
+def _kind(event: str) -> str:
+    """What kind of event it was: "iteration 12" is an iteration."""
+    return re.sub(r"( of)? \d+$", "", event)
 
 
 def summary_of(run: RunResult) -> dict[str, Any]:
