@@ -19,6 +19,8 @@ COMMANDS = (
     ("fidelity",),
     ("safety",),
     ("beside",),
+    ("trackers",),
+    ("page",),
     ("accelerator", "--runs", "1,8"),
 )
 

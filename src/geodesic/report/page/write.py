@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
 from importlib.util import find_spec
@@ -26,19 +26,25 @@ from geodesic.tasks.task import Task
 PAGE = "report.html"
 
 
-def write_report(folder: str | Path, task: Task | None = None, film: bool = True) -> Path:
+def write_report(
+    folder: str | Path,
+    task: Task | None = None,
+    film: bool = True,
+    figures: Callable[[], object] = lambda: None,
+) -> Path:
     """The page of the run or the comparison in this folder, as report.html in it; without a task, the one it names.
 
-    film: whether each method's first agent is filmed, where its task can be rendered.
+    film: whether each method's first agent is filmed, where its task can be rendered. figures: is called before those
+    beside the page are listed, and may wait until they are drawn.
     """
     path = as_path(folder)
     runs = [load_run(path)] if (path / "config.json").exists() else load_comparison(path)
-    text = page(path, runs, task, film).encode()
+    text = page(path, runs, task, film, figures).encode()
     write_atomically(path / PAGE, lambda file: file.write(text))
     return path / PAGE
 
 
-def page(folder: Path, runs: Sequence[RunResult], task: Task | None = None, film: bool = True) -> str:
+def page(folder: Path, runs: Sequence[RunResult], task: Task | None, film: bool, figures: Callable[[], object]) -> str:
     """The page as text."""
     bundle = _bundle()
     from geodesic.report.page import data
@@ -70,6 +76,7 @@ def page(folder: Path, runs: Sequence[RunResult], task: Task | None = None, film
         "name": f"{runs[0].task}.csv",
     }
     filmed = _films(runs, known) if film else ""
+    figures()
     return _whole(folder, runs, rows, content, bundle, filmed, parts.key_of(scene), reasons)
 
 
