@@ -12,6 +12,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+import numpy as np
+
 from geodesic.analysis.measures import WINDOW
 from geodesic.analysis.statistics import Row, summarise
 from geodesic.checks import as_path
@@ -93,7 +95,7 @@ def _whole(
     labels, themes = content["labels"], content["themes"]
     sections = [
         parts.summary(rows),
-        parts.learning(content["axes"], len(labels), "training" in content["charts"]),
+        parts.learning(content["axes"], len(labels), _near(runs), "training" in content["charts"]),
         parts.curriculum(content["curricula"], len(content["pictures"]), key),
         filmed,
         parts.timelines(labels, reasons, themes["light"]),
@@ -110,6 +112,13 @@ def _whole(
         data=json.dumps(content, separators=(",", ":"), allow_nan=False, default=float).replace("<", "\\u003c"),
         bundle=bundle.replace("</script", "<\\/script"),
     )
+
+
+def _near(runs: Sequence[RunResult]) -> bool:
+    """Whether evaluations come at least half of the way to the level that counts as solved."""
+    scores = np.concatenate([np.zeros(0), *(run.evaluations.scores for run in runs)])
+    known = scores[np.isfinite(scores)]
+    return not len(known) or bool(known.max() >= (known.min() + runs[0].solved) / 2)
 
 
 def _films(runs: Sequence[RunResult], task: Task | None) -> str:
