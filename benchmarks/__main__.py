@@ -21,6 +21,8 @@ COMMANDS = (
     ("fidelity",),
     ("safety",),
     ("beside",),
+    ("trackers",),
+    ("page",),
     ("accelerator", "--runs", "1,8"),
 )
 

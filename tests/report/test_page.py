@@ -76,6 +76,12 @@ def test_the_page_of_a_run_has_its_training_episodes(tmp_path: Path) -> None:
     assert data["charts"]["training"]["layer"][0]["mark"]["type"] == "circle"
 
 
+@pytest.mark.parametrize(("solved", "shown"), [(70.0, True), (900.0, False)])
+def test_a_level_out_of_sight_does_not_press_the_curves_flat(tmp_path: Path, solved: float, shown: bool) -> None:
+    text = write_report(write_run(tmp_path / "run", solved=solved), film=False).read_text()
+    assert ('id="level" checked' in text) == shown
+
+
 def test_a_strangers_words_stay_words(tmp_path: Path) -> None:
     bad = "</script><script>alert(1)</script>"
     page = write_report(write_run(tmp_path / "run", task=bad, label=bad, contexts=[bad, "b"]), film=False)

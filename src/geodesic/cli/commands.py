@@ -222,14 +222,21 @@ def run_demo(options: argparse.Namespace, console: Console) -> None:
 
 
 def report(options: argparse.Namespace, console: Console) -> None:
+    """The figures are drawn in a process of their own, while the page is made."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
     from geodesic.report.figures import write_comparison_figures, write_run_figures
     from geodesic.report.page import check_extra, write_report
 
     check_extra()
     draw = write_run_figures if (options.folder / "config.json").exists() else write_comparison_figures
-    for path in draw(options.folder, also=("pdf", "svg")):
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        drawn = pool.submit(draw, options.folder, None, ("pdf", "svg"))
+        page = write_report(options.folder, film=not options.no_film, figures=drawn.result)
+    for path in drawn.result():
         console.print(f"  wrote {path} and the same as PDF and SVG")
-    console.print(f"  wrote {write_report(options.folder, film=not options.no_film)}")
+    console.print(f"  wrote {page}")
 
 
 def _compare(console: Console, task: Task, labels: list[str], out: Path, options: argparse.Namespace) -> str:

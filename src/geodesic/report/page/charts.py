@@ -64,7 +64,7 @@ def learning(
     )
     dash = alt.StrokeDash("label:N", scale=alt.Scale(domain=list(labels), range=list(map(list, dashes))), legend=None)
     faint = alt.condition(IN_FOCUS, alt.value(1.0), alt.value(0.15))
-    x = alt.X("step:Q", title="environment steps", axis=STEPS)
+    x = alt.X("step:Q", title="environment steps", axis=STEPS, scale=alt.Scale(nice=False))
     y = alt.Y("middle:Q", title="@axis", scale=alt.Scale(zero=False))
     base = alt.Chart(data).transform_filter(f"{SHOWN} && datum.view === view")
     band = base.transform_filter("bands === 'all' || (bands === 'one' && focus === datum.label)")
@@ -92,7 +92,7 @@ def learning(
     ]
     if np.isfinite(solved):
         level = alt.Chart(alt.InlineData(values=[{"y": solved, "text": f"solved above {solved:g}"}]))
-        level = level.transform_filter("split(view, ' ')[1] === 'scores'")
+        level = level.transform_filter("level && split(view, ' ')[1] === 'scores'")
         layers.append(level.mark_rule(strokeDash=[3, 3], color="@ink").encode(y="y:Q"))
         layers.append(
             level.mark_text(align="left", baseline="bottom", dy=-2, color="@ink").encode(
@@ -108,6 +108,7 @@ def learning(
         "bands": "all",
         "each": False,
         "points": False,
+        "level": True,
     }
     return chart.add_params(*(alt.param(name=name, value=value) for name, value in params.items()))
 
@@ -130,7 +131,7 @@ def timeline(stages: Sequence[Sequence[Any]], reasons: Sequence[str]) -> alt.Lay
         "alpha:Q",
         "ended:N",
     ]
-    x = alt.X("start:Q", title="environment steps", axis=STEPS)
+    x = alt.X("start:Q", title="environment steps", axis=STEPS, scale=alt.Scale(nice=False))
     y = alt.Y("seed:N", title="seed", sort=None)
     bar = base.mark_bar(stroke="@page", strokeWidth=0.8).encode(x=x, x2="end:Q", y=y, color=colour, tooltip=tips)
     last = max((float(row[3]) for row in stages), default=1.0)
@@ -149,7 +150,7 @@ def timeline(stages: Sequence[Sequence[Any]], reasons: Sequence[str]) -> alt.Lay
 def episodes(rows: Sequence[Sequence[Any]], threshold: float, title: str) -> alt.LayerChart:
     """Training episodes of one run: (step, score, smooth)."""
     data = table(rows, dict.fromkeys(("step", "score", "smooth"), "number"))
-    x = alt.X("step:Q", title="environment steps", axis=STEPS)
+    x = alt.X("step:Q", title="environment steps", axis=STEPS, scale=alt.Scale(nice=False))
     y = alt.Y("score:Q", title=title, scale=alt.Scale(zero=False))
     layers = [
         alt.Chart(data).mark_circle(size=8, color="@faint").encode(x=x, y=y),

@@ -4,7 +4,7 @@
   const root = document.documentElement;
   const one = (query, from = document) => from.querySelector(query);
   const all = (query, from = document) => [...from.querySelectorAll(query)];
-  const state = { hidden: [], hiddenSeeds: [], focus: "", view: Object.keys(data.axes)[0], bands: one("#bands").value, each: false, points: false };
+  const state = { hidden: [], hiddenSeeds: [], focus: "", view: Object.keys(data.axes)[0], bands: one("#bands").value, each: false, points: false, level: one("#level").checked };
   const views = {}; // id of a chart -> its Vega view
   const panels = [];
 
@@ -77,7 +77,7 @@
     await chart("learning"); // its axis has another name
     await apply();
   });
-  for (const id of ["points", "each"]) one(`#${id}`).addEventListener("change", (event) => change({ [id]: event.target.checked }));
+  for (const id of ["points", "each", "level"]) one(`#${id}`).addEventListener("change", (event) => change({ [id]: event.target.checked }));
 
   // The curriculum: one slider over the steps, and in each panel the stage that was in force.
   const slider = one("#step"), play = one("#play"), seed = one("#seed");

@@ -77,7 +77,8 @@ def _values(row: Row) -> list[object]:
     ]
 
 
-def learning(axes: Mapping[str, str], labels: int, training: bool) -> str:
+def learning(axes: Mapping[str, str], labels: int, near: bool, training: bool) -> str:
+    """near: whether curves come near the level that counts as solved; else it would press them flat, and is hidden."""
     words = {"iqm": "interquartile mean", "mean": "mean"}
     choices = [
         f'<option value="{view}">{escape(axis.removesuffix(" on the target"))}: {words[view.split(" ")[0]]}</option>'
@@ -93,7 +94,8 @@ def learning(axes: Mapping[str, str], labels: int, training: bool) -> str:
         f'<div class="controls"><label>Show <select id="view">{"".join(choices)}</select></label>'
         f'<label>Bands <select id="bands">{"".join(offered)}</select></label>'
         '<label><input type="checkbox" id="points"> points before smoothing</label>'
-        '<label><input type="checkbox" id="each"> each seed</label></div>'
+        '<label><input type="checkbox" id="each"> each seed</label>'
+        f'<label><input type="checkbox" id="level"{" checked" * near}> the level that counts as solved</label></div>'
     )
     more = '<h3>Training episodes</h3><div class="chart" id="training"></div>' if training else ""
     said = '<p class="note" id="band-note"></p>'

@@ -146,12 +146,18 @@ class PlanePicture:
     def chart(self) -> alt.LayerChart:
         drawing, plane = self.scene.drawing, self.plane
         return panels.plane(
-            limits=[[field.offset, field.offset + FINE * field.scale] for field in self.fields[:2]],
+            limits=[_limits(field) for field in self.fields[:2]],
             titles=[self.scene.labels[column] for column in plane],
             walls=drawing.walls if self.scene.has_walls(plane) else (),
             goals=drawing.goals if self.scene.has_goals(plane) else (),
             target=_target(self.scene, plane),
         )
+
+
+def _limits(field: Field) -> list[float]:
+    """The range of a coordinate, with room for dots on its ends."""
+    side = FINE * field.scale
+    return [field.offset - 0.04 * side, field.offset + 1.04 * side]
 
 
 def _target(scene: Scene, plane: Plane) -> Sequence[tuple[float, float]]:

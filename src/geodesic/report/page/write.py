@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import Any
+
+import numpy as np
 
 from geodesic.analysis.measures import WINDOW
 from geodesic.analysis.statistics import Row, summarise
@@ -26,19 +28,25 @@ from geodesic.tasks.task import Task
 PAGE = "report.html"
 
 
-def write_report(folder: str | Path, task: Task | None = None, film: bool = True) -> Path:
+def write_report(
+    folder: str | Path,
+    task: Task | None = None,
+    film: bool = True,
+    figures: Callable[[], object] = lambda: None,
+) -> Path:
     """The page of the run or the comparison in this folder, as report.html in it; without a task, the one it names.
 
-    film: whether each method's first agent is filmed, where its task can be rendered.
+    film: whether each method's first agent is filmed, where its task can be rendered. figures: is called before those
+    beside the page are listed, and may wait until they are drawn.
     """
     path = as_path(folder)
     runs = [load_run(path)] if (path / "config.json").exists() else load_comparison(path)
-    text = page(path, runs, task, film).encode()
+    text = page(path, runs, task, film, figures).encode()
     write_atomically(path / PAGE, lambda file: file.write(text))
     return path / PAGE
 
 
-def page(folder: Path, runs: Sequence[RunResult], task: Task | None = None, film: bool = True) -> str:
+def page(folder: Path, runs: Sequence[RunResult], task: Task | None, film: bool, figures: Callable[[], object]) -> str:
     """The page as text."""
     bundle = _bundle()
     from geodesic.report.page import data
@@ -70,6 +78,7 @@ def page(folder: Path, runs: Sequence[RunResult], task: Task | None = None, film
         "name": f"{runs[0].task}.csv",
     }
     filmed = _films(runs, known) if film else ""
+    figures()
     return _whole(folder, runs, rows, content, bundle, filmed, parts.key_of(scene), reasons)
 
 
@@ -86,7 +95,7 @@ def _whole(
     labels, themes = content["labels"], content["themes"]
     sections = [
         parts.summary(rows),
-        parts.learning(content["axes"], len(labels), "training" in content["charts"]),
+        parts.learning(content["axes"], len(labels), _near(runs), "training" in content["charts"]),
         parts.curriculum(content["curricula"], len(content["pictures"]), key),
         filmed,
         parts.timelines(labels, reasons, themes["light"]),
@@ -103,6 +112,13 @@ def _whole(
         data=json.dumps(content, separators=(",", ":"), allow_nan=False, default=float).replace("<", "\\u003c"),
         bundle=bundle.replace("</script", "<\\/script"),
     )
+
+
+def _near(runs: Sequence[RunResult]) -> bool:
+    """Whether evaluations come at least half of the way to the level that counts as solved."""
+    scores = np.concatenate([np.zeros(0), *(run.evaluations.scores for run in runs)])
+    known = scores[np.isfinite(scores)]
+    return not len(known) or bool(known.max() >= (known.min() + runs[0].solved) / 2)
 
 
 def _films(runs: Sequence[RunResult], task: Task | None) -> str:
