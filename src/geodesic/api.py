@@ -60,6 +60,12 @@ class Result:
         first = next(iter(self.folders.values()))
         return [*write_comparison_figures(self.folder, self.task), *write_run_figures(first, self.task)]
 
+    def report(self) -> Path:
+        """One page with all of it, which opens from disk; where it was written."""
+        from geodesic.report.page import write_report
+
+        return write_report(self.folder, self.task)
+
     def __repr__(self) -> str:
         return f"Result({self.task.name!r}, {len(self.folders)} runs in {self.folder})"
 

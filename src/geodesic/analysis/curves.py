@@ -32,11 +32,17 @@ class Curve:
 
 
 def mean_curve(runs: Sequence[RunResult], column: Column = "scores", window: int = WINDOW) -> Curve:
-    """Mean of the smoothed evaluations with one standard deviation on either side, as in the paper."""
+    """Mean of the smoothed evaluations with one standard deviation on either side, as in the paper.
+
+    The band ends at the lowest and the highest evaluation of these runs: beyond, it would show what cannot be earned.
+    """
     steps, values = aligned(runs, column, window)
     middle, spread = values.mean(axis=0), deviation(values)
-    raw = aligned(runs, column, 1)[1].mean(axis=0)
-    return Curve(steps, middle, middle - spread, middle + spread, raw, "standard deviation")
+    raw = aligned(runs, column, 1)[1]
+    known = raw[np.isfinite(raw)]
+    ends = (known.min(), known.max()) if len(known) else (-np.inf, np.inf)
+    low, high = (np.clip(side, *ends) for side in (middle - spread, middle + spread))
+    return Curve(steps, middle, low, high, raw.mean(axis=0), "standard deviation")
 
 
 def iqm_curve(runs: Sequence[RunResult], column: Column = "scores", window: int = WINDOW) -> Curve:

@@ -45,7 +45,7 @@ def stage_path(run: RunResult) -> StagePath:
 
 def path_stages(run: RunResult) -> list[StageDistribution]:
     """The stages on the way to the target, without those that explored uniform contexts for a metric."""
-    explored = set(as_a(RunResult, run, "run").stages.stages[run.stages.explores].tolist())
+    explored = as_a(RunResult, run, "run").explored
     return [stage for stage in run.curriculum if stage.stage not in explored]
 
 

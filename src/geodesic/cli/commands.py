@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -66,6 +67,7 @@ def run_one(options: argparse.Namespace, console: Console) -> None:
     from geodesic.runs.stopping import Stopping
 
     _check_save_every(options)
+    _track(options)
     folder: Path | None = None
     try:
         with Stopping() as stop:
@@ -214,6 +216,20 @@ def run_demo(options: argparse.Namespace, console: Console) -> None:
     _compare(console, load("maze"), ["gradient", "target-only"], options.out / "maze", settings)
     for path in write_run_figures(options.out / "maze" / "runs" / "gradient" / "seed-0"):
         console.print(f"  wrote {path}")
+    from geodesic.report.page import write_report
+
+    console.print(f"  wrote {write_report(options.out / 'maze')}, which is the page to look at")
+
+
+def report(options: argparse.Namespace, console: Console) -> None:
+    from geodesic.report.figures import write_comparison_figures, write_run_figures
+    from geodesic.report.page import check_extra, write_report
+
+    check_extra()
+    draw = write_run_figures if (options.folder / "config.json").exists() else write_comparison_figures
+    for path in draw(options.folder, also=("pdf", "svg")):
+        console.print(f"  wrote {path} and the same as PDF and SVG")
+    console.print(f"  wrote {write_report(options.folder, film=not options.no_film)}")
 
 
 def _compare(console: Console, task: Task, labels: list[str], out: Path, options: argparse.Namespace) -> str:
@@ -226,6 +242,7 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
     from geodesic.runs.tail import check_share
 
     executor = _executor(options)
+    _track(options)
     if options.cvar is not None:
         check_share(options.cvar)
     seeds = range(options.first_seed, options.first_seed + as_integer(options.seeds, "--seeds", 0, 10**6))
@@ -268,6 +285,15 @@ def _executor(options: argparse.Namespace) -> Executor:
     if not ray:
         return LocalProcesses(options.workers)
     return RayTasks(options.address, 1 if options.cpus is None else options.cpus, options.gpus or 0)
+
+
+def _track(options: argparse.Namespace) -> None:
+    """Through the environment, which workers inherit."""
+    from geodesic.records.trackers import VARIABLE, chosen
+
+    chosen(options.track)  # refuses unknown names before any work
+    if options.track is not None:
+        os.environ[VARIABLE] = options.track
 
 
 def _check_save_every(options: argparse.Namespace) -> None:
@@ -318,6 +344,17 @@ def _show(console: Console, task: Task, config: RunConfig, out: Path, cvar: floa
         console.print(f"  wrote {path}")
     tables = format_table(rows, True), infeasible_table(runs, True), tail_table(tails, True)
     return "\n\n".join(part for part in tables if part)
+
+
+def watch_runs(options: argparse.Namespace, console: Console) -> None:
+    from geodesic.checks import as_positive
+    from geodesic.report.watch import watch
+
+    every = as_positive(options.every, "--every")
+    try:
+        watch(options.folder, console, every, options.once)
+    except KeyboardInterrupt:
+        return  # whoever watches may leave; the runs go on
 
 
 def theory(options: argparse.Namespace, console: Console) -> None:

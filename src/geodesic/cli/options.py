@@ -45,6 +45,15 @@ def parser() -> Parser:
             "compare", commands.compare_all, "methods x seeds, in processes; call it again to go on where it stopped"
         )
     )
+    report = command("report", commands.report, "a page of a run or a comparison, and its figures for a paper")
+    report.add_argument("folder", metavar="DIR", type=_path, help="of a run or a comparison, finished or not")
+    report.add_argument("--no-film", action="store_true", help="do not film the agents (default: do)")
+    watch = command("watch", commands.watch_runs, "where the runs of a folder stand, live, until nothing goes on there")
+    watch.add_argument("folder", metavar="DIR", type=_path, help="of a run or a comparison")
+    watch.add_argument(
+        "--every", type=float, default=1.0, metavar="SECONDS", help="between two looks (default: %(default)s)"
+    )
+    watch.add_argument("--once", action="store_true", help="only as it is now (default: until nothing goes on)")
     command("theory", commands.theory, "check the lemma, the theorem and the corollary on random tabular problems")
     demo = command("demo", commands.run_demo, "the maze with and without a curriculum, in a minute")
     demo.add_argument("--out", type=_path, default=Path("runs/demo"), help="folder (default: %(default)s)")
@@ -78,6 +87,7 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--resume", type=_path, metavar="DIR", help="go on with the run in this folder (default: a new run)"
     )
+    _track(run)
     _quiet(run)
 
 
@@ -115,7 +125,13 @@ def _compare_options(compare: argparse.ArgumentParser) -> None:
     compare.add_argument(
         "--record", type=_path, metavar="FILE", help="keep the table in this Markdown file (default: none)"
     )
+    _track(compare)
     _quiet(compare)
+
+
+def _track(sub: argparse.ArgumentParser) -> None:
+    text = "where numbers go too: tensorboard, wandb, both with a comma, or none (default: tensorboard)"
+    sub.add_argument("--track", metavar="NAMES", help=text)
 
 
 def _quiet(sub: argparse.ArgumentParser) -> None:

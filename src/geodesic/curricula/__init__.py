@@ -12,6 +12,7 @@ from geodesic.curricula.currot import CURROT
 from geodesic.curricula.fixed import Linear, TargetOnly, Uniform
 from geodesic.curricula.goal_gan import GoalGAN
 from geodesic.curricula.gradient import Gradient
+from geodesic.curricula.procurl_target import ProCuRLTarget
 from geodesic.curricula.search import Search
 from geodesic.curricula.spdl import SPDL
 from geodesic.curricula.wb_spdl import WassersteinSPDL
@@ -27,6 +28,7 @@ REGISTRY: dict[str, type[Curriculum[Any]]] = {
     "spdl": SPDL,
     "wb-spdl": WassersteinSPDL,
     "currot": CURROT,
+    "procurl-target": ProCuRLTarget,
 }
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "Gradient",
     "Kind",
     "Linear",
+    "ProCuRLTarget",
     "Problem",
     "Search",
     "State",

@@ -125,6 +125,7 @@ class Curriculum(ABC, Generic[S]):
     """Frozen hyperparameters of a method. Fields named like a field of Problem are filled from it by `build`."""
 
     state_type: ClassVar[type[State]] = State
+    on_support: ClassVar[bool] = False  # whether a metric, if it takes one, counts on discrete spaces only
 
     def __post_init__(self) -> None:
         _check_stated(self)

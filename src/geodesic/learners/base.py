@@ -21,6 +21,7 @@ prepare()
 
 Key = jax.Array
 LearnerState = Any  # a pytree of arrays: parameters, optimiser, buffer, counters
+Measures = dict[str, jax.Array]  # what an update was like, in numbers that people look for; NaN where there was none
 
 
 class Transitions(NamedTuple):
@@ -51,6 +52,9 @@ class Learner(Protocol):
 
     def learn(self, state: LearnerState, transitions: Transitions, key: Key) -> LearnerState:
         """The state after one iteration's transitions."""
+
+    def learn_measured(self, state: LearnerState, transitions: Transitions, key: Key) -> tuple[LearnerState, Measures]:
+        """The same, and what the update was like."""
 
     def params(self, state: LearnerState) -> LearnerState:
         """What is learned, as a tree of arrays: NaN or infinite values in it mean that the run is lost."""

@@ -13,7 +13,7 @@ import optax
 
 from geodesic.checks import as_count, as_flag, as_nonnegative, as_number, as_positive, as_share, check
 from geodesic.errors import InvalidInput
-from geodesic.learners.base import Key, Transitions
+from geodesic.learners.base import Key, Measures, Transitions
 from geodesic.learners.networks import Params, as_activation, as_net, forward, orthogonal_mlp
 from geodesic.learners.normalization import Running, first_moments, merged, normalized
 
@@ -104,23 +104,32 @@ class PPO:
         return output if "log_std" in state.params else output.argmax(axis=-1)
 
     def learn(self, state: PPOState, transitions: Transitions, key: Key) -> PPOState:
+        return self.learn_measured(state, transitions, key)[0]
+
+    def learn_measured(self, state: PPOState, transitions: Transitions, key: Key) -> tuple[PPOState, Measures]:
+        """Losses, entropy and KL are means over the minibatches, as Stable-Baselines3 logs them."""
         obs, next_obs = (normalized(state.moments, x) for x in (transitions.obs, transitions.next_obs))
         samples = self.prepare(state.params, transitions._replace(obs=obs, next_obs=next_obs))
         n = self.rollout * self.n_envs
         orders = jax.vmap(lambda k: jax.random.permutation(k, n))(jax.random.split(key, self.epochs))
 
-        def epoch(state: PPOState, order: jax.Array) -> tuple[PPOState, None]:
+        def epoch(state: PPOState, order: jax.Array) -> tuple[PPOState, Measures]:
             whole = n // self.batch_size * self.batch_size
             shuffled = jax.tree.map(lambda x: x[order], samples)
+            measures: Measures = {}
             if whole:
                 batches = jax.tree.map(lambda x: x[:whole].reshape(-1, self.batch_size, *x.shape[1:]), shuffled)
-                state, _ = jax.lax.scan(lambda s, batch: (self.step(s, batch), None), state, batches)
+                state, each = jax.lax.scan(self._step, state, batches)
+                measures = jax.tree.map(jnp.mean, each)
             if whole < n:
-                state = self.step(state, jax.tree.map(lambda x: x[whole:], shuffled))
-            return state, None
+                state, rest = self._step(state, jax.tree.map(lambda x: x[whole:], shuffled))
+                measures = measures or rest
+            return state, measures
 
-        state, _ = jax.lax.scan(epoch, state, orders)
-        return state._replace(moments=merged(state.moments, transitions.obs))
+        state, each = jax.lax.scan(epoch, state, orders)
+        explained = 1.0 - samples.advantage.var() / samples.returns.var()
+        measures = {**jax.tree.map(jnp.mean, each), "explained_variance": explained}
+        return state._replace(moments=merged(state.moments, transitions.obs)), measures
 
     def prepare(self, params: Params, seen: Transitions) -> Samples:
         """Advantages and returns of a rollout, flattened to (rollout * n_envs,).
@@ -144,12 +153,18 @@ class PPO:
 
     def step(self, state: PPOState, batch: Samples) -> PPOState:
         """One gradient step on a minibatch."""
-        grads = jax.grad(self.loss)(state.params, batch)
+        return self._step(state, batch)[0]
+
+    def _step(self, state: PPOState, batch: Samples) -> tuple[PPOState, Measures]:
+        grads, measures = jax.grad(self._loss, has_aux=True)(state.params, batch)
         updates, optimiser = self.optimiser.update(grads, state.optimiser)
-        return PPOState(optax.apply_updates(state.params, updates), optimiser, state.moments)
+        return PPOState(optax.apply_updates(state.params, updates), optimiser, state.moments), measures
 
     def loss(self, params: Params, batch: Samples) -> jax.Array:
         """-E[min(A ratio, A clip(ratio))] - c_e entropy + c_v (V - R)^2, advantages normalised over the minibatch."""
+        return self._loss(params, batch)[0]
+
+    def _loss(self, params: Params, batch: Samples) -> tuple[jax.Array, Measures]:
         log_prob, entropy = self._log_prob(params, batch.obs, batch.action)
         advantage = batch.advantage
         if len(advantage) > 1:  # a sample that is left over alone has no deviation
@@ -158,7 +173,13 @@ class PPO:
         clipped = jnp.clip(ratio, 1 - self.clip, 1 + self.clip)
         gain = jnp.minimum(advantage * ratio, advantage * clipped).mean()
         error = jnp.square(batch.returns - self._value(params, batch.obs)).mean()
-        return -gain - self.entropy_coef * entropy.mean() + self.value_coef * error
+        measures = {
+            "policy_loss": -gain,
+            "value_loss": error,
+            "entropy": entropy.mean(),
+            "kl": (ratio - 1.0 - (log_prob - batch.log_prob)).mean(),
+        }
+        return -gain - self.entropy_coef * entropy.mean() + self.value_coef * error, measures
 
     def _actor(self, params: Params, obs: jax.Array) -> jax.Array:
         return forward(params["actor"], obs, self.activation)

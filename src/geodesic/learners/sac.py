@@ -14,7 +14,7 @@ import optax
 
 from geodesic.checks import as_count, as_flag, as_integer, as_nonnegative, as_share, check
 from geodesic.errors import InvalidInput
-from geodesic.learners.base import Key, Transitions
+from geodesic.learners.base import Key, Measures, Transitions
 from geodesic.learners.networks import Params, as_activation, as_net, forward
 from geodesic.learners.normalization import Running, first_moments, merged, normalized
 
@@ -116,6 +116,10 @@ class SAC:
 
     def learn(self, state: SACState, transitions: Transitions, key: Key) -> SACState:
         """Store the rollout, then take the gradient steps once more than `learning_starts` steps were seen."""
+        return self.learn_measured(state, transitions, key)[0]
+
+    def learn_measured(self, state: SACState, transitions: Transitions, key: Key) -> tuple[SACState, Measures]:
+        """The measures are means over the gradient steps, each on the batch that it was taken on."""
         state = self.store(state, transitions)
         index_key, noise_key = jax.random.split(key)
         filled = jnp.minimum(state.steps, self._capacity).astype(jnp.uint32)
@@ -123,15 +127,16 @@ class SAC:
         indices = jax.random.bits(index_key, (self.gradient_steps, self.batch_size)) % filled
         noise = jax.random.normal(noise_key, (self.gradient_steps, 2, self.batch_size, state.low.size))
 
-        def step(agent: Agent, draw: tuple[jax.Array, jax.Array]) -> tuple[Agent, None]:
+        def step(agent: Agent, draw: tuple[jax.Array, jax.Array]) -> tuple[Agent, Measures]:
             batch = unpack(state.buffer[draw[0]], state.low.size)
             obs, next_obs = (normalized(state.moments, x) for x in (batch.obs, batch.next_obs))
-            return self.update(agent, batch._replace(obs=obs, next_obs=next_obs), draw[1]), None
+            return self._update(agent, batch._replace(obs=obs, next_obs=next_obs), draw[1])
 
-        agent, _ = jax.lax.scan(step, state.agent, (indices, noise))
+        agent, each = jax.lax.scan(step, state.agent, (indices, noise))
         # A select on the agent fuses with its update; the buffer must never pass through one, it would be copied.
         ready = state.steps > self.learning_starts
-        return state._replace(agent=jax.tree.map(lambda new, old: jnp.where(ready, new, old), agent, state.agent))
+        state = state._replace(agent=jax.tree.map(lambda new, old: jnp.where(ready, new, old), agent, state.agent))
+        return state, {name: jnp.where(ready, values.mean(), jnp.nan) for name, values in each.items()}
 
     def store(self, state: SACState, seen: Transitions) -> SACState:
         """The rollout's transitions written over the oldest ones of the ring."""
@@ -148,6 +153,9 @@ class SAC:
         losses:  alpha: -log alpha (log pi + target entropy);  Q: sum_i |Q_i(s, a) - y|^2 / 2;
                  pi: alpha log pi(a | s) - min_i Q_i(s, a),  a ~ pi(s) with noise[0], Q after its step
         """
+        return self._update(agent, batch, noise)[0]
+
+    def _update(self, agent: Agent, batch: Batch, noise: jax.Array) -> tuple[Agent, Measures]:
         alpha = jnp.exp(agent.log_alpha)
         (action, log_prob), pull_actor = jax.vjp(lambda p: self._sample(p, batch.obs, noise[0]), agent.actor)
         log_alpha, alpha_optimiser = self._descend(
@@ -161,15 +169,23 @@ class SAC:
         def critic_loss(critic: Params) -> jax.Array:
             return 0.5 * jnp.square(self._critics(critic, batch.obs, batch.action) - goal).mean(axis=1).sum()
 
-        critic, critic_optimiser = self._descend(
-            jax.grad(critic_loss)(agent.critic), agent.critic, agent.critic_optimiser
-        )
+        critic_error, by_critic = jax.value_and_grad(critic_loss)(agent.critic)
+        critic, critic_optimiser = self._descend(by_critic, agent.critic, agent.critic_optimiser)
 
-        by_action = jax.grad(lambda a: -self._critics(critic, batch.obs, a).min(axis=0).mean())(action)
+        against, by_action = jax.value_and_grad(lambda a: -self._critics(critic, batch.obs, a).min(axis=0).mean())(
+            action
+        )
         (by_actor,) = pull_actor((by_action, jnp.broadcast_to(alpha / len(action), log_prob.shape)))
         actor, actor_optimiser = self._descend(by_actor, agent.actor, agent.actor_optimiser)
         target = jax.tree.map(lambda old, new: (1 - self.tau) * old + self.tau * new, agent.target, critic)
-        return Agent(actor, critic, target, log_alpha, actor_optimiser, critic_optimiser, alpha_optimiser)
+        entropy = -log_prob.mean()
+        measures = {
+            "critic_loss": critic_error,
+            "actor_loss": against - alpha * entropy,
+            "entropy": entropy,
+            "entropy_coef": alpha,
+        }
+        return Agent(actor, critic, target, log_alpha, actor_optimiser, critic_optimiser, alpha_optimiser), measures
 
     @property
     def optimiser(self) -> optax.GradientTransformation:

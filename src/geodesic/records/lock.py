@@ -142,6 +142,27 @@ class FolderLock:
         return free is False or time.time() - self.path.stat().st_mtime < STALE_SECONDS
 
 
+def held_by(folder: Path) -> Holder | None:
+    """Who is writing to a folder, if somebody is; looking takes nothing from them.
+
+    A process of this machine is looked up; of others, the sign of life counts.
+    """
+    path = folder / LOCK
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return None
+    try:
+        holder, beaten = _read(descriptor), os.fstat(descriptor).st_mtime
+    finally:
+        os.close(descriptor)
+    if holder is None:
+        return None
+    if holder["host"] == platform.node() and holder["space"] == _space() != "":
+        return holder if _started(holder["process"]) == holder["started"] else None
+    return holder if time.time() - beaten < STALE_SECONDS else None
+
+
 def _this_process() -> Holder:
     return {
         "process": os.getpid(),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-import time
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,6 +27,7 @@ from geodesic.records.lock import FolderLock
 from geodesic.records.schema import begun, generations
 from geodesic.records.stages import StageDistribution
 from geodesic.records.tables import Tables, row
+from geodesic.records.trackers import trackers
 
 
 class RunFolder:
@@ -44,7 +45,7 @@ class RunFolder:
         self._digest = hashlib.blake2b(digest_size=32)  # over the stages
         self._stages_on_disk = 0
         self._loaded: Checkpoint | None = None
-        self._events: Any = None
+        self._trackers = trackers(path, config)
 
     def claim(self, new: bool = False) -> None:
         """Hold the folder, where there is one: who comes second is refused before any work starts; so is a run that
@@ -102,17 +103,10 @@ class RunFolder:
         self._tables.flush()
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
-        """TensorBoard scalars."""
-        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-        from tensorboard.compat.proto.summary_pb2 import Summary
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
-        if self._events is None:
-            self._events = EventFileWriter(str(self.path))
-            # tells TensorBoard to forget what an earlier, broken attempt wrote beyond this step
-            self._events.add_event(Event(step=step, session_log=SessionLog(status=SessionLog.START)))
-        items = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
-        self._events.add_event(Event(step=step, wall_time=time.time(), summary=Summary(value=items)))
+        """To TensorBoard and whatever else was asked for; what is not finite is left out."""
+        known = {name: value for name, value in values.items() if math.isfinite(value)}
+        for tracker in self._trackers if known else ():
+            tracker.scalars(step, known)
 
     def save(self, arrays: Arrays, meta: Json) -> None:
         """curriculum.npz and a checkpoint that fits the files as they are now; what it counts on is on disk before."""
@@ -179,21 +173,20 @@ class RunFolder:
     def close(self) -> None:
         """Write what waits; the folder is still held."""
         self.flush()
-        self._close_events()
+        self._close_trackers()
 
     def release(self) -> None:
         """The end of writing, whatever has been written."""
-        self._close_events()
+        self._close_trackers()
         self._lock.release()
 
     def _hold(self) -> None:
         self._lock.take()
         clear_leftovers(generations(self.path)[0].parent)
 
-    def _close_events(self) -> None:
-        if self._events is not None:
-            self._events.close()
-            self._events = None
+    def _close_trackers(self) -> None:
+        for tracker in self._trackers:
+            tracker.close()
 
     def _whole(self, check: Check, refused: list[CheckpointError]) -> Iterator[Checkpoint]:
         for path in filter(os.path.exists, generations(self.path)):

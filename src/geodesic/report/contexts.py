@@ -28,6 +28,7 @@ from geodesic.report.style import (
 from geodesic.report.views import View, views
 
 MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+EXPLORING = "exploring"
 
 Rows = Mapping[str, Sequence[Particles | None]]  # label -> a distribution for each column; None: nothing yet
 
@@ -40,7 +41,10 @@ def moments(runs: Sequence[RunResult], scene: Scene) -> Figure:
     rows = {run.label: [at_moment(run, share) for share in MOMENTS] for run in first}
     colours: dict[str, Colour] = {label: look.colour for label, look in looks(runs).items()}
     seeds = "one seed of each" if len(runs) > 1 else f"seed {first[0].seed}"
-    return _draw(rows, titles, colours, scene, f"{first[0].task}: contexts trained on, {seeds}")
+    exploring = {(row, k) for row, run in enumerate(first) for k, share in enumerate(MOMENTS) if _explores(run, share)}
+    figure = _draw(rows, titles, colours, scene, f"{first[0].task}: contexts trained on, {seeds}")
+    _mark(figure, exploring, len(rows), len(titles))
+    return figure
 
 
 @styled
@@ -51,6 +55,21 @@ def interpolations(
     titles = [f"α = {alpha:g}" for alpha in alphas]
     colours: dict[str, Colour] = {path: COLOURS.get(re.split("[ :(]", path)[0], OTHER) for path in paths}
     return _draw(paths, titles, colours, scene, f"{name}: contexts from source to target")
+
+
+def _explores(run: RunResult, share: float) -> bool:
+    """Whether a run explored for a metric then."""
+    stage = run.in_force(share * run.steps)
+    return stage is not None and stage.stage in run.explored
+
+
+def _mark(figure: Figure, exploring: set[tuple[int, int]], rows: int, columns: int) -> None:
+    """Say so in the panels of moments that explored: what is trained on there is not on the way to the target."""
+    panels = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
+    lines = len(panels) // columns // rows  # panels of one method below each other
+    for row, column in exploring:
+        axes = panels[row * lines * columns + column]
+        axes.text(0.5, 0.98, EXPLORING, transform=axes.transAxes, ha="center", va="top", fontsize=8, color=INK)
 
 
 def at_moment(run: RunResult, share: float) -> Particles | None:
@@ -64,7 +83,7 @@ def at_moment(run: RunResult, share: float) -> Particles | None:
 
 def _draw(rows: Rows, titles: Sequence[str], colours: Mapping[str, Colour], scene: Scene, title: str) -> Figure:
     if scene.cells is not None:
-        return cells.panels(rows, titles, scene.cells, scene.drawing.goals, title)
+        return cells.panels(rows, titles, scene.cells, scene.drawing.goals, title, scene.drawing.star)
     shown = views(scene)
     figure = new_figure(1.95 * len(titles) + 1.3, 1.75 * len(rows) * len(shown) + 1.1)
     alike = len(shown) == 1

@@ -29,6 +29,8 @@ from geodesic.report.style import (
 )
 from geodesic.report.text import MEASURES, measured
 
+FEW_BANDS = 4  # that can be told apart on top of each other
+COLUMNS = 3  # of panels, where there are more
 EPISODES = 20  # that a rolling mean of training scores joins
 EXPLORING = "exploring"
 
@@ -67,20 +69,52 @@ def iqm_curves(runs: Sequence[RunResult], column: Column = "scores") -> Figure:
 
 
 def _curves(runs: Sequence[RunResult], curves: dict[str, Curve], column: Column, what: str) -> Figure:
+    """All in one panel; more than four bands cannot be told apart, and get a panel each, with the others in grey."""
     names = {label: f"{label} ({_seeds(group)})" for label, group in by_label(runs).items()}
-    figure = new_figure(6.5 + legend_width(names.values()), 4.6)
-    axes = figure.subplots()
-    styles = looks(runs)
-    for label, curve in curves.items():
-        _curve(axes, curve, styles[label], names[label])
-    if column == "scores":
-        _level(axes, runs[0].solved, "solved above")
+    level = runs[0].solved if column == "scores" else math.nan
     words = measured(runs[0]) if column == "scores" else MEASURES["success"]
-    _finish(axes, f"{words} on the target")
     bands = " or ".join(dict.fromkeys(curve.band for curve in curves.values()))
     smoothed = f"lines: rolling mean of {WINDOW} evaluations; points: before smoothing"
-    axes.set_title(f"{runs[0].task}: {what} over seeds; band: {bands}\n{smoothed}", loc="left", fontsize="medium")
+    title = f"{runs[0].task}: {what} over seeds; band: {bands}\n{smoothed}"
+    draw = _together if len(curves) <= FEW_BANDS else _apart
+    return draw(curves, names, looks(runs), level, f"{words} on the target", title)
+
+
+def _together(
+    curves: dict[str, Curve], names: dict[str, str], styles: dict[str, Look], level: float, words: str, title: str
+) -> Figure:
+    figure = new_figure(6.5 + legend_width(names.values()), 4.6)
+    axes = figure.subplots()
+    for label, curve in curves.items():
+        _curve(axes, curve, styles[label], names[label])
+    _level(axes, level, "solved above")
+    _finish(axes, words)
+    axes.set_title(title, loc="left", fontsize="medium")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
+    return figure
+
+
+def _apart(
+    curves: dict[str, Curve], names: dict[str, str], styles: dict[str, Look], level: float, words: str, title: str
+) -> Figure:
+    rows = math.ceil(len(curves) / COLUMNS)
+    figure = new_figure(3.2 * COLUMNS, 2.3 * rows + 0.8)
+    grid = figure.subplots(rows, COLUMNS, sharex=True, sharey=True, squeeze=False)
+    for axes in grid.flat[len(curves) :]:
+        axes.set_visible(False)
+    for axes, (label, curve) in zip(grid.flat, curves.items()):
+        for other in (each for name, each in curves.items() if name != label):
+            axes.plot(other.steps, other.middle, color=FAINT, linewidth=0.7, label="_other", zorder=0)
+        _curve(axes, curve, styles[label], names[label])
+        _level(axes, level, "solved above")
+        _finish(axes, "", steps=False)
+        axes.set_title(names[label], loc="left", fontsize="medium")
+    for axes in grid.flat[max(0, len(curves) - COLUMNS) : len(curves)]:
+        axes.tick_params(labelbottom=True)
+    figure.supxlabel("environment steps", fontsize=10)
+    figure.supylabel(words, fontsize=10)
+    dotted = f"; dotted: solved above {level:g}" if math.isfinite(level) else ""
+    figure.suptitle(f"{title}; grey: the other methods{dotted}", fontsize="medium", x=0.01, ha="left")
     return figure
 
 

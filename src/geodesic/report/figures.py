@@ -9,18 +9,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from geodesic import tasks
 from geodesic.analysis.paths import path_stages, stage_path
 from geodesic.checks import as_path
 from geodesic.contexts import Particles
-from geodesic.errors import GeodesicError, InvalidInput
 from geodesic.records.files import clear_leftovers
 from geodesic.records.reader import RunResult, by_label, load_comparison, load_run
 from geodesic.report import cells, contexts, curves
 from geodesic.report.atoms import atoms, is_gated
 from geodesic.report.distances import distance_matrix
 from geodesic.report.paths import path_summary
-from geodesic.report.scene import Scene
+from geodesic.report.scene import Scene, scene_of
 from geodesic.report.stages import stages
 from geodesic.report.style import save
 from geodesic.tasks.task import Task
@@ -28,19 +26,22 @@ from geodesic.tasks.task import Task
 FIGURES = "figures"
 
 
-def write_run_figures(folder: str | Path, task: Task | None = None) -> list[Path]:
-    """The figures of a run folder, in its folder figures/; without a task, the one that the run names."""
+def write_run_figures(folder: str | Path, task: Task | None = None, also: Sequence[str] = ()) -> list[Path]:
+    """The figures of a run folder, in its folder figures/; without a task, the one that the run names.
+
+    also: formats beside PNG, of pdf and svg.
+    """
     run, out = load_run(as_path(folder)), _out(folder)
-    written = [save(curves.single_run(run), out / "run.png")]
+    written = [save(curves.single_run(run), out / "run.png", also)]
     if run.curriculum:
-        scene = _scene([run], task)
+        scene = scene_of([run], task)
         if is_gated(run):
-            written.append(save(atoms(run, scene), out / "atoms.png"))
+            written.append(save(atoms(run, scene), out / "atoms.png", also))
         figure = _stages(run, scene)
         if figure is not None:
-            written.append(save(figure, out / "stages.png"))
+            written.append(save(figure, out / "stages.png", also))
         else:
-            written.append(save(contexts.moments([run], scene), out / "contexts.png"))
+            written.append(save(contexts.moments([run], scene), out / "contexts.png", also))
     return written
 
 
@@ -51,22 +52,22 @@ def drawn(folder: str | Path) -> bool:
     return any(path.exists() and path.stat().st_mtime >= ended for path in last)
 
 
-def write_comparison_figures(folder: str | Path, task: Task | None = None) -> list[Path]:
+def write_comparison_figures(folder: str | Path, task: Task | None = None, also: Sequence[str] = ()) -> list[Path]:
     """The figures of a comparison folder, in its folder figures/; without a task, the one that its runs name."""
     runs, out = load_comparison(as_path(folder)), _out(folder)
     written = [
-        save(curves.mean_curves(runs), out / "returns.png"),
-        save(curves.iqm_curves(runs), out / "returns-iqm.png"),
+        save(curves.mean_curves(runs), out / "returns.png", also),
+        save(curves.iqm_curves(runs), out / "returns-iqm.png", also),
     ]
     if runs[0].measure != "success" and any(np.isfinite(run.evaluations.successes).any() for run in runs):
-        written.append(save(curves.iqm_curves(runs, "successes"), out / "successes.png"))
+        written.append(save(curves.iqm_curves(runs, "successes"), out / "successes.png", also))
     if any(run.curriculum for run in runs):
-        scene = _scene(runs, task)
-        written.append(save(contexts.moments(runs, scene), out / "contexts.png"))
+        scene = scene_of(runs, task)
+        written.append(save(contexts.moments(runs, scene), out / "contexts.png", also))
         staged = [run for run in runs if len(path_stages(run)) > 1]
         if scene.cells is None and any(_has_a_path_to_tell(run) for run in staged):
             paths = {label: [stage_path(run) for run in group] for label, group in by_label(staged).items()}
-            written.append(save(path_summary(staged, paths), out / "paths.png"))
+            written.append(save(path_summary(staged, paths), out / "paths.png", also))
     return written
 
 
@@ -97,27 +98,10 @@ def _out(folder: str | Path) -> Path:
     return out
 
 
-def _scene(runs: Sequence[RunResult], task: Task | None) -> Scene:
-    """What the runs are drawn on: the task's space, or what the folder itself shows where the task cannot be found."""
-    shown = [stage.particles for run in runs for stage in run.curriculum]
-    if task is not None:
-        return Scene.of_task(task, shown)
-    try:
-        return Scene.of_task(_task_of(runs[0]), shown)
-    except GeodesicError:
-        return Scene.of_points(shown, runs[0].contexts)
-
-
-def _task_of(run: RunResult) -> Task:
-    if run.config.get("portable") is not True:
-        raise InvalidInput(f"task {run.task} was an object that only its owner has; try task=")
-    return tasks.load(run.config.get("task", ""))
-
-
 def _stages(run: RunResult, scene: Scene) -> Figure | None:
     """The figure of a run's stages, where there is more to see than contexts at five moments."""
     if scene.cells is not None:
-        return cells.stages(run, scene.cells, scene.drawing.goals)
+        return cells.stages(run, scene.cells, scene.drawing.goals, scene.drawing.star)
     if scene.flat and path_stages(run) and (scene.drawing.walls or _refitted(run)):
         return stages(run, scene)
     return None

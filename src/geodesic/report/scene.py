@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from geodesic import tasks
 from geodesic.contexts import ContextSpace, FloatArray, IntArray, Particles
-from geodesic.errors import InvalidInput
+from geodesic.errors import GeodesicError, InvalidInput
+from geodesic.records.reader import RunResult
 from geodesic.tasks.drawing import Drawing
 from geodesic.tasks.task import Task
 
@@ -76,6 +78,24 @@ class Scene:
         """Whether both axes of a plane can have one scale without becoming a ribbon."""
         width, height = (self.high - self.low)[list(plane)]
         return bool(1 / 3 <= width / height <= 3)
+
+
+def scene_of(runs: Sequence[RunResult], task: Task | None = None) -> Scene:
+    """What runs are drawn on: the task's space, or what their folders show where the task cannot be found."""
+    shown = [stage.particles for run in runs for stage in run.curriculum]
+    if task is not None:
+        return Scene.of_task(task, shown)
+    try:
+        return Scene.of_task(task_of(runs[0]), shown)
+    except GeodesicError:
+        return Scene.of_points(shown, runs[0].contexts)
+
+
+def task_of(run: RunResult) -> Task:
+    """The task that a run names."""
+    if run.config.get("portable") is not True:
+        raise InvalidInput(f"task {run.task} was an object that only its owner has; try task=")
+    return tasks.load(run.config.get("task", ""))
 
 
 def _check_fit(task: Task, particles: Particles) -> None:

@@ -34,11 +34,14 @@ COLOURS = {
     "linear": "#009E73",
     "uniform": "#0072B2",
     "target-only": "#808080",
+    "procurl-target": "#44AA99",
     # gradient under a distance that it learned
     "embedding": "#8E6BBF",
     "return-lift": "#882255",
 }
 OTHER = "#999933"
+# The same on a dark page, where these would not be seen.
+DARK = {"#000000": "#f2f2f2", "#332288": "#a99bf0", "#882255": "#c2527f", "#0072b2": "#2f8fd0"}
 WALL = "#3A3A45"
 GOAL = "#F0E442"
 INK = "#222222"
@@ -65,6 +68,8 @@ _SETTINGS = {
     "lines.linewidth": 1.8,
     "savefig.dpi": 150,
 }
+
+_UNDATED = {"png": ("Software",), "pdf": ("Creator", "Producer", "CreationDate"), "svg": ("Creator", "Date")}
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -96,22 +101,29 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def save(figure: Figure, path: Path) -> Path:
-    """Write a PNG; the same figure gives the same bytes."""
-    dpi, nothing = _SETTINGS["savefig.dpi"], {"Software": None}
-    write_atomically(path, lambda file: figure.savefig(file, format="png", dpi=dpi, metadata=nothing))
+def save(figure: Figure, path: Path, also: Sequence[str] = ()) -> Path:
+    """Write a PNG, and beside it the same as `also` says (pdf, svg); the same figure gives the same bytes."""
+    for kind in ("png", *also):
+        _save(figure, path.with_suffix(f".{kind}"), kind)
+        figure.set_layout_engine("none")  # everything is in its place now
     return path
 
 
+def _save(figure: Figure, path: Path, kind: str) -> None:
+    dpi, nothing = _SETTINGS["savefig.dpi"], dict.fromkeys(_UNDATED[kind])
+    with matplotlib.rc_context({"svg.hashsalt": "geodesic", "svg.fonttype": "none", "pdf.fonttype": 42}):
+        write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=dpi, metadata=nothing))
+
+
 def looks(runs: Sequence[RunResult]) -> dict[str, Look]:
-    """The look of each label. Variants of a method share its hue, and differ in shade and line."""
+    """The look of each label. Variants of a method share its colour, whatever is beside them, and differ in line."""
     kinds: dict[str, list[str]] = {}
     for run in runs:
         labels = kinds.setdefault(kind(run), [])
         if run.label not in labels:
             labels.append(run.label)
     return {
-        label: Look(shade(COLOURS.get(name, OTHER), index, len(labels)), LINES[index % len(LINES)])
+        label: Look(to_rgb(COLOURS.get(name, OTHER)), LINES[index % len(LINES)])
         for name, labels in kinds.items()
         for index, label in enumerate(labels)
     }
@@ -120,14 +132,6 @@ def looks(runs: Sequence[RunResult]) -> dict[str, Look]:
 def kind(run: RunResult) -> str:
     """What decides a run's colour: its method, or the distance that gradient learned."""
     return run.metric if run.metric in COLOURS and run.method == "gradient" else run.method
-
-
-def shade(colour: str, index: int, count: int) -> tuple[float, float, float]:
-    """The colour for a single variant; for several, from a dark shade of it to a light one."""
-    share = 0.0 if count == 1 else 0.75 * index / (count - 1) - 0.4
-    towards = 1.0 if share > 0 else 0.0
-    red, green, blue = ((1 - abs(share)) * part + abs(share) * towards for part in to_rgb(colour))
-    return red, green, blue
 
 
 def legend_width(labels: Iterable[str]) -> float:
@@ -170,9 +174,10 @@ def short_steps(step: float) -> str:
     return EngFormatter(sep="").format_eng(float(f"{step:.3g}"))
 
 
-def stage_title(stage: StageDistribution) -> str:
+def stage_title(stage: StageDistribution, explores: bool = False) -> str:
     """Which stage it is and when it began, in two lines."""
-    return f"stage {stage.stage}, α = {stage.alpha:.3g}\nfrom step {short_steps(stage.step)}"
+    what = ", exploring" if explores else ""
+    return f"stage {stage.stage}, α = {stage.alpha:.3g}\nfrom step {short_steps(stage.step)}{what}"
 
 
 def evenly(items: Sequence[T], most: int) -> list[T]:

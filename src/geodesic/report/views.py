@@ -127,10 +127,10 @@ class PlaneView:
         """Samples of a continuous distribution."""
         if self.scene.target is not None:
             x, y = self.scene.target.points[:, list(self.plane)].T
-            axes.scatter(x, y, s=40, marker="+", color=INK, alpha=0.3, linewidth=0.7, zorder=1)
+            axes.scatter(x, y, s=40, marker="+", color=INK, alpha=0.3, linewidth=0.7, zorder=1, rasterized=True)
         if particles is not None:
             x, y, shares = in_plane(particles, self.plane)
-            axes.scatter(x, y, s=areas(shares), color=[colour], alpha=0.6, linewidth=0, zorder=2)
+            axes.scatter(x, y, s=areas(shares), color=[colour], alpha=0.6, linewidth=0, zorder=2, rasterized=True)
 
     def _dots(self, axes: Axes, particles: Particles | None, colour: Colour, support: FloatArray) -> None:
         """Masses on the support, which is seen where it is empty, too."""

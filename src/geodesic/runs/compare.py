@@ -11,10 +11,11 @@ from geodesic.records import FolderLock, RunConfig, begun, finished, read_config
 from geodesic.records.checkpoint import Json
 from geodesic.runs.config import configure, slug
 from geodesic.runs.executors import Executor, Job, Listen, LocalProcesses, Update
-from geodesic.runs.executors.base import SAVE_EVERY, pack
+from geodesic.runs.executors.base import SAVE_EVERY, pack, run_name
 from geodesic.tasks import Task, load
 from geodesic.tasks.methods import build
 
+FAILURES = "failures.json"  # of the last call, while it goes on and after it: name of the run -> why
 SAME = ("task", "steps", "threshold", "solved", "measure", "backend", "learner", "learner_options")
 
 
@@ -116,13 +117,19 @@ def compare(
     with FolderLock(out) as lock:
         _check(configs, out, task)
         try:
-            write_json(out / "comparison.json", _described(configs[0]))
+            write_json(out / "comparison.json", {**_described(configs[0]), "runs": [run_name(c) for c in configs]})
+            (out / FAILURES).unlink(missing_ok=True)
         except GeodesicError as error:
             raise InvalidInput(str(error)) from error
         jobs = _jobs(configs, out, task, at_once or chosen.at_once(len(configs)), save_every)
 
+        failures: dict[str, str] = {}
+
         def hear(job: Job, update: Update) -> None:
             lock.check()
+            if update.failed:  # for who watches from elsewhere
+                failures.update(update.failed)
+                write_json(out / FAILURES, failures)
             listen(job, update)
 
         failed = chosen.run(jobs, hear) if jobs else {}

@@ -59,6 +59,7 @@ class Task:
     source, target: Particles; ranges such as {"length": 0.5, "gravity": (9, 10)}, uniform within them; or a function
         of a generator. The source may be left to the environment; the target too. The source "auto" is found: methods
         search the whole space until the threshold is first met
+    evaluation: the distribution that agents are evaluated on, likewise; the environment's own, or else the target
     threshold: a stage is mastered above this mean; solved: the target counts as solved above this one (default: the
         threshold)
     measure: what thresholds and curricula look at: "return", "discounted" (by `discount`) or "success"
@@ -84,6 +85,7 @@ class Task:
     contexts: ContextSpace | Mapping[str, Side] | None = None
     source: Distribution | Auto | None = None
     target: Distribution | None = None
+    evaluation: Distribution | None = None
     threshold: float = math.nan
     solved: float | None = None
     measure: Measure = "return"
@@ -136,7 +138,7 @@ class Task:
         self.drawing.check(self.space)
         if self.metric is not None:
             self.check_metric(self.metric)
-        for side in ("source", "target"):
+        for side in ("source", "target", "evaluation"):
             getattr(self, f"{side}_particles")
 
     def __repr__(self) -> str:
@@ -166,6 +168,12 @@ class Task:
     def target_particles(self) -> Particles:
         """Where it should lead, the same for every seed."""
         return self._particles("target", 0)
+
+    @cached_property
+    def evaluation_particles(self) -> Particles:
+        """Where agents are evaluated, the same for every seed: the target, unless it is said otherwise."""
+        stated = self.evaluation is not None or self._of_env("evaluation") is not None
+        return self._particles("evaluation", 2) if stated else self.target_particles
 
     @property
     def solved_above(self) -> float:
@@ -230,7 +238,7 @@ class Task:
         if stated is not None:
             return as_metric_or_recipe(stated(self, level), f"metric {name!r}")
         of_env = self._of_env("metric")
-        found: Metric | None = of_env(name) if of_env is not None else None
+        found: Metric | Recipe | None = of_env(name) if of_env is not None else None
         return found if found is not None else standard_metric(self, name, level)
 
     def make(self, render_mode: str | None = None) -> Env:

@@ -79,8 +79,8 @@ class CompiledTrainer:
         n_envs = self.program.learner.n_envs
         end = (before + self.segment_steps) // n_envs
         return [
-            self._report(before, n_envs, end - int(own.max()), *columns) if good else self._lost()
-            for own, columns, good in zip(lengths, columns_of(log), finite)
+            self._report(before, n_envs, end - int(own.max()), *columns, measures) if good else self._lost()
+            for own, columns, good, measures in zip(lengths, columns_of(log), finite, measures_of(log, len(finite)))
         ]
 
     def _lost(self) -> Report:
@@ -88,12 +88,15 @@ class CompiledTrainer:
         episodes = Episodes.empty(self._target.points.shape[1])
         return Report(episodes, episodes.returns, nothing, nothing, 0, finite=False)
 
-    def _report(self, before: int, n_envs: int, under_way: int, when: IntArray, log: Log) -> Report:
+    def _report(
+        self, before: int, n_envs: int, under_way: int, when: IntArray, log: Log, measures: dict[str, float]
+    ) -> Report:
         ended = before + when
         returns = np.asarray(log.total, np.float64)
         scores = self._scores(returns, log.success, log.discounted)
         episodes = Episodes(log.context, scores, log.length, log.stage, log.success)
-        return Report(episodes, returns, ended, (ended - 1) // n_envs + 1 - episodes.lengths, under_way)
+        began = (ended - 1) // n_envs + 1 - episodes.lengths
+        return Report(episodes, returns, ended, began, under_way, measures=measures)
 
     def evaluate(self, seeds: Sequence[int], step: int) -> list[Evaluation]:
         keys = np.array([(_EVALUATION ^ seed, step) for seed in seeds], dtype=np.uint32)
@@ -146,10 +149,15 @@ def _replaced(samplers: Sampler, run: int, new: Sampler) -> Sampler:
 
 def columns_of(log: Log) -> list[tuple[NDArray[np.int64], Log]]:
     """For each run, the step of the segment at which each of its episodes ended, and their columns of the log."""
-    runs = log.ended.shape[0]
+    log, runs = log._replace(measures=()), log.ended.shape[0]
     ended = np.asarray(log.ended).reshape(runs, -1)
     run, when = np.nonzero(ended)
     cuts = np.searchsorted(run, np.arange(1, runs))
     flat = [np.asarray(c).reshape(runs, ended.shape[1], *c.shape[4:])[run, when] if len(c) else () for c in log]
     parts = [np.split(column, cuts) if len(log[k]) else [()] * runs for k, column in enumerate(flat)]
     return [(steps + 1, Log(*own)) for steps, own in zip(np.split(when, cuts), zip(*parts))]
+
+
+def measures_of(log: Log, runs: int) -> list[dict[str, float]]:
+    """For each run, what its learner said."""
+    return [{name: float(values[run]) for name, values in dict(log.measures).items()} for run in range(runs)]

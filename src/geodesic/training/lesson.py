@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from geodesic.contexts import Arrays
+from geodesic.contexts import Arrays, FloatArray, IntArray
 from geodesic.curricula import Curriculum, State
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput
 from geodesic.records import Checkpoint, RunConfig, RunFolder, StageDistribution
@@ -25,6 +26,22 @@ from geodesic.training.ordering import Waiting
 from geodesic.training.trainer import Evaluation, Report
 
 RECENT = 20  # training episodes that a progress bar's return is the mean of
+
+
+@dataclass
+class Tally:
+    """What was heard since an evaluation, for trackers: episodes, and what the learner said last."""
+
+    step: int
+    since: float = field(default_factory=time.perf_counter)
+    lengths: list[IntArray] = field(default_factory=list)
+    successes: list[FloatArray] = field(default_factory=list)
+    measures: dict[str, float] = field(default_factory=dict)
+
+    def add(self, report: Report) -> None:
+        self.lengths.append(report.episodes.lengths)
+        self.successes.append(report.episodes.successes)
+        self.measures = report.measures or self.measures
 
 
 class Lesson:
@@ -46,6 +63,7 @@ class Lesson:
         self.target_score = math.nan
         self.curriculum_seconds = 0.0
         self._unwritten: list[Callable[[], None]] = []
+        self._tally = Tally(0)
 
     def claim(self, new: bool = False) -> None:
         """Hold the folder, where there is one; new: it must not hold a run."""
@@ -63,6 +81,7 @@ class Lesson:
         if len(report.episodes):
             self.train_score = float(report.episodes.returns[-RECENT:].mean())
         self._unwritten.append(partial(self._record_episodes, report))
+        self._tally.add(report)
         ready, self.waiting = self.waiting.release(report.episodes, report.began, report.under_way)
         self.updates += 1
         began, stage = time.perf_counter(), self.state.stage
@@ -76,7 +95,8 @@ class Lesson:
     def evaluated(self, step: int, evaluation: Evaluation) -> None:
         """An evaluation on the target, to the record."""
         self.target_score = float(evaluation.scores.mean())
-        self._unwritten.append(partial(self._record_evaluation, step, evaluation, self.state, self.train_score))
+        seen = self._tallied(step)
+        self._unwritten.append(partial(self._record_evaluation, step, evaluation, self.state, seen))
 
     def write(self) -> None:
         """What was heard, to the folder. Apart from hearing it, so that a trainer can be at work meanwhile."""
@@ -86,21 +106,35 @@ class Lesson:
         if self.folder is not None:
             self.folder.flush()
 
-    def _record_evaluation(self, step: int, evaluation: Evaluation, state: State, train_score: float) -> None:
+    def _record_evaluation(self, step: int, evaluation: Evaluation, state: State, seen: dict[str, float]) -> None:
         if self.folder is None:
             return
         self.folder.evaluation(
             step, state.stage, state.alpha, evaluation.returns, evaluation.successes, evaluation.scores
         )
-        scalars = {
+        target = {
             "target/return": float(evaluation.returns.mean()),
             "target/success": float(evaluation.successes.mean()),
             "target/score": float(evaluation.scores.mean()),
-            "train/score": train_score,
             "curriculum/alpha": state.alpha,
             "curriculum/stage": float(state.stage),
         }
-        self.folder.scalars(step, {name: value for name, value in scalars.items() if math.isfinite(value)})
+        self.folder.scalars(step, {**target, **seen})
+
+    def _tallied(self, step: int) -> dict[str, float]:
+        """What trackers get of the training since the last evaluation."""
+        now, tally, self._tally = time.perf_counter(), self._tally, Tally(step)
+        lengths, successes = (
+            np.concatenate(parts) if parts else np.zeros(0) for parts in (tally.lengths, tally.successes)
+        )
+        known = successes[np.isfinite(successes)]
+        return {
+            "train/score": self.train_score,
+            "train/episode_length": float(lengths.mean()) if len(lengths) else math.nan,
+            "train/success": float(known.mean()) if len(known) else math.nan,
+            "time/steps_per_second": (step - tally.step) / (now - tally.since) if step > tally.step else math.nan,
+            **{f"learner/{name}": value for name, value in tally.measures.items()},
+        }
 
     def save(self, agent: Arrays, **meta: Any) -> None:
         """A checkpoint: with the agent's arrays, everything that decides the rest of the run."""
@@ -181,6 +215,16 @@ class Lesson:
         new = StageDistribution(state.stage, step, state.alpha, state.distribution, snapshot)
         infeasible = self.task.infeasible(state.distribution)
         self.folder.stage(new, state.kind, state.event, infeasible, self._distance(state))
+        means, spreads = state.distribution.mean(), np.sqrt(np.diag(state.distribution.cov()))
+        named = {"mean": means, "spread": spreads}
+        self.folder.scalars(
+            step,
+            {
+                f"context/{name} {what}": float(value)
+                for what, values in named.items()
+                for name, value in zip(self.task.space.names, values)
+            },
+        )
 
     @property
     def distance(self) -> float:

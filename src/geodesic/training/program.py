@@ -68,6 +68,7 @@ class Log(NamedTuple):
     stage: Leaf
     success: Leaf
     discounted: Leaf
+    measures: Leaf = ()  # of the learner: means over the segment, without those axes
 
 
 class Compiling(NamedTuple):
@@ -132,6 +133,7 @@ class Program:
     def _segment(self, state: RunState, sampler: Sampler) -> tuple[RunState, Log]:
         """`iterations` times: act for a rollout, then learn from it."""
         state, log = jax.lax.scan(lambda s, _: self._iteration(s, sampler), state, None, length=self.iterations)
+        log = log._replace(measures=jax.tree.map(jnp.mean, log.measures))
         leaves = [*jax.tree.leaves(self.learner.params(state.learner)), log.total]
         return state._replace(finite=jnp.stack([jnp.isfinite(leaf).all() for leaf in leaves]).all()), log
 
@@ -146,7 +148,8 @@ class Program:
             return jax.vmap(partial(self._interact, sampler))(slots, chosen, stored, keys[1])
 
         slots, (seen, log) = jax.lax.scan(step, state.slots, keys, unroll=rollout <= SHORT)
-        return RunState(self.learner.learn(state.learner, seen, learn), slots, key, state.finite), log
+        learner, measures = self.learner.learn_measured(state.learner, seen, learn)
+        return RunState(learner, slots, key, state.finite), log._replace(measures=measures)
 
     def _interact(
         self, sampler: Sampler, slot: EnvSlot, action: jax.Array, stored: jax.Array, key: Key

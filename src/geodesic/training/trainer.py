@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ class Report:
     returns: undiscounted (the episodes' own are in the task's measure); ended: the environment step of the run;
     began: the time step of its environment. under_way: the earliest beginning among those that go on. finite: whether
     the agent's parameters and returns still are; a run that is not is lost, and the rest of its report says nothing.
+    measures: what the learner says of its updates, such as losses, for who looks on; NaN where there were none.
     """
 
     episodes: Episodes
@@ -30,6 +31,7 @@ class Report:
     began: IntArray
     under_way: int
     finite: bool = True
+    measures: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

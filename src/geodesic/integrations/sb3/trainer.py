@@ -8,6 +8,7 @@ begun anew when a run is taken up again, so it differs from one that was not bro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -38,6 +39,13 @@ NAMES = {
         "buffer_size": "buffer_size", "learning_starts": "learning_starts", "learning_rate": "learning_rate",
         "gamma": "gamma", "tau": "tau",
     },
+}  # fmt: skip
+
+# what their logger says of an update, in our words; their entropy is a loss
+MEASURES = {
+    "policy_gradient_loss": "policy_loss", "value_loss": "value_loss", "entropy_loss": "entropy", "approx_kl": "kl",
+    "explained_variance": "explained_variance", "critic_loss": "critic_loss", "actor_loss": "actor_loss",
+    "ent_coef": "entropy_coef",
 }  # fmt: skip
 
 Model = Any
@@ -134,7 +142,7 @@ class SB3Trainer:
             return self._lost()
         report = ear.heard.report()
         finite = np.isfinite(report.returns).all() and np.isfinite(model.predict(model._last_obs)[0]).all()
-        return report if finite else self._lost()
+        return replace(report, measures=measures_of(model)) if finite else self._lost()
 
     def _lost(self) -> Report:
         nothing, episodes = np.zeros(0, np.int64), Episodes.empty(self.task.space.dim)
@@ -181,6 +189,14 @@ class Ear(BaseCallback):
     def _on_step(self) -> bool:
         self.heard.hear(self.num_timesteps, self.locals["rewards"], self.locals["dones"], self.locals["infos"])
         return True
+
+
+def measures_of(model: Model) -> dict[str, float]:
+    """What their logger has of the last update, by our names."""
+    logged = model.logger.name_to_value
+    named = {ours: logged.get(f"train/{theirs}") for theirs, ours in MEASURES.items()}
+    found = {name: float(value) for name, value in named.items() if isinstance(value, (int, float, np.number))}
+    return found if "entropy" not in found else {**found, "entropy": -found["entropy"]}
 
 
 def _package(library: str) -> str:
