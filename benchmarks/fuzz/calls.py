@@ -62,6 +62,14 @@ OPTIONS: dict[str, Arguments] = {
     },
     "wb-spdl": {"epsilon": positive, "episodes_per_update": whole, "n_particles": whole, "threshold": number},
     "currot": {"epsilon": positive, "episodes_per_update": whole, "n_particles": whole, "threshold": number},
+    "procurl-target": {
+        "beta": positive,
+        "target_samples": whole,
+        "pool": whole,
+        "memory": whole,
+        "width": positive,
+        "episodes_per_update": whole,
+    },
 }
 
 CALLS: dict[str, Arguments] = {

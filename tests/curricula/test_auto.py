@@ -1,5 +1,7 @@
 """The pace that follows an estimate: it finds the alpha that is known, waits where nothing is, and comes back."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,19 @@ def test_it_finds_the_alpha_at_which_the_mean_estimate_meets_the_threshold(thres
     last = walk(gradient(threshold=threshold), falling, 12)[-1]
     assert last.alpha == pytest.approx((9.0 - threshold) / 8.0, abs=1e-3)
     assert last.distribution.weights @ falling(last.distribution.points[:, 0]) >= threshold - 1e-2
+
+
+@pytest.mark.parametrize(
+    ("score", "alpha"),
+    [
+        (lambda x: 10.0 - x**2 / 10, (-32 + np.sqrt(32**2 + 4 * 128 * 96)) / 256),  # 128 a^2 + 32 a + 4 = 100
+        # a cliff, 0.02 wide to the estimate: it is met where the right point's 9 has fallen to 1
+        (lambda x: np.where(x <= 5.0, 9.0, 0.0), (3 - 0.02 * NormalDist().inv_cdf(1 / 9)) / 8),
+        (lambda x: 5.0 + (4.0 - x) ** 3 / 100, 3 / 8),  # flat around the root
+    ],
+)
+def test_it_finds_it_where_the_estimate_is_no_straight_line(score, alpha):
+    assert walk(gradient(), score, 12)[-1].alpha == pytest.approx(alpha, abs=1e-3)
 
 
 def test_it_finds_it_on_a_graph_and_for_the_mixture_too():

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from geodesic.curricula.gradient.staged import StagedState
 
 PROBES = 4  # alphas between here and the farthest, each way, at which the estimate is looked up
-HALVINGS = 6  # of the gap between two of them
+EXACT = 5e-4  # of the alpha that is found between two of them
+TURNS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,25 +74,34 @@ class Auto:
     def alpha(self, state: StagedState, path: Path) -> float:
         estimate = self.estimate(state.seen)
 
-        def good(alpha: float) -> bool:
+        def above(alpha: float) -> float:
             there = path(alpha).positive()
-            return bool((there.weights @ estimate(there.points) >= 0).all())
+            return float((there.weights @ estimate(there.points)).min())
 
         top, bottom = min(state.alpha + self.stride, 1.0), max(state.alpha - self.stride, 0.0)
         top = 1.0 if top > 1.0 - 1e-9 else top
         ahead = np.linspace(top, state.alpha, PROBES + 1)
         back = np.linspace(state.alpha, bottom, PROBES + 1)[1:]
-        above: float | None = None
+        short: tuple[float, float] | None = None
         for each in dict.fromkeys([*ahead.tolist(), *back.tolist()]):
-            if good(each):
-                return each if above is None else _edge(good, each, above)
-            above = each
+            value = above(each)
+            if value >= 0:
+                return each if short is None else _edge(above, (each, value), short)
+            short = each, value
         return bottom
 
 
-def _edge(good: Callable[[float], bool], low: float, high: float) -> float:
-    """The end of what is good between an alpha that is and a higher one that is not."""
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if good(middle) else (low, middle)
-    return low
+def _edge(above: Callable[[float], float], low: tuple[float, float], high: tuple[float, float]) -> float:
+    """The end of what is good between an alpha that is and a higher one that is not, each with its value.
+
+    By halves, and in turn with them where a straight line between the two would end: on one, that is all it takes.
+    """
+    for turn in range(TURNS):
+        gap, fall = high[0] - low[0], low[1] - high[1]
+        if gap <= EXACT or low[1] <= EXACT / gap * fall:
+            break
+        line = low[0] + gap * low[1] / fall - EXACT / 2
+        middle = max(line, low[0] + gap / 10) if turn % 2 == 0 else low[0] + gap / 2
+        value = above(middle)
+        low, high = ((middle, value), high) if value >= 0 else (low, (middle, value))
+    return low[0]
