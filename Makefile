@@ -2,9 +2,10 @@
 PYTHON ?= python3
 CORE := .venv/.core
 DEV := .venv/.dev
+OTHERS := .venv/.others
 BIN := .venv/bin
 
-.PHONY: demo test test-cluster test-slow lint bench clean
+.PHONY: demo test test-cluster test-others test-slow test-docs test-package docs lint bench clean
 
 demo: $(CORE)
 	$(BIN)/geodesic demo
@@ -15,8 +16,29 @@ test: lint
 test-cluster: $(DEV)
 	$(BIN)/pytest -m "slow or not slow" tests/runs/test_cluster.py
 
-test-slow: $(DEV)
+# other people's environments in JAX, and RLlib
+test-others: $(OTHERS)
+	$(BIN)/pytest -m "slow or not slow" $(patsubst %,tests/integrations/test_%.py,gymnax brax rllib)
+
+test-slow: $(OTHERS)
 	$(BIN)/pytest -n 2 -m slow
+
+test-docs: docs
+	$(BIN)/pytest -m "slow or not slow" tests/test_docs.py
+
+# the wheel as a user gets it: in an environment of its own, away from the sources
+test-package: $(DEV)
+	rm -rf build/dist build/package
+	$(BIN)/python -m build --quiet --outdir build/dist .
+	tar -tzf build/dist/*.tar.gz | grep -q /tests/test_cli.py
+	$(PYTHON) -m venv build/package
+	build/package/bin/pip install --quiet --disable-pip-version-check -c constraints.txt build/dist/*.whl
+	cd build && package/bin/geodesic run maze --steps 2000 --quiet --out package/run
+
+docs: $(DEV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo build/site/index.html
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -33,6 +55,10 @@ $(CORE): pyproject.toml constraints.txt
 
 $(DEV): $(CORE)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,sbx,mujoco]"
+	touch $@
+
+$(OTHERS): $(DEV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[gymnax,brax,rllib]"
 	touch $@
 
 clean:

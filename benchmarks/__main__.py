@@ -12,6 +12,8 @@ COMMANDS = (
     ("sac",),
     ("physics",),
     ("curricula",),
+    ("dimensions",),
+    ("distances",),
     ("embedding",),
     ("detour",),
     ("sweep",),

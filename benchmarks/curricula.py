@@ -1,15 +1,18 @@
 """What each curriculum's update costs over a PointMass run of 300k steps, and its share of the run, on one CPU core.
 
-A simulated agent that gets better with time feeds every curriculum of the registry with the episodes of segments of
-500 steps, at the settings of the environment's table; stretches of real training in between give the cost of a run.
-Both are CPU time in one process, so that other load on the machine hurts neither. What a method's first use costs
-(imports, compilation) is shown apart: a process pays it once.
+A simulated agent that gets better with time feeds every curriculum of the registry, and GRADIENT at its other paces,
+with the episodes of segments of 500 steps, at the settings of the environment's table; stretches of real training in
+between give the cost of a run. Both are CPU time in one process, so that other load on the machine hurts neither. What
+a method's first use costs (imports, compilation) is shown apart: a process pays it once.
+
+    python -m benchmarks.curricula [METHOD ...]      all of them, or these, such as currot gradient:gate=true
 """
 
 from __future__ import annotations
 
 import os
 import statistics
+import sys
 import time
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before the libraries count the cores
@@ -24,7 +27,8 @@ from geodesic.tasks.catalogue import table  # noqa: E402
 from geodesic.training.program import Program, as_sampler, stack  # noqa: E402
 
 TABLE = table("point-mass")
-LIMIT = {"spdl": 0.10}
+PACES = {"gradient:step=auto": {"step": "auto"}, "gradient:gate=true": {"gate": True}}
+LIMIT = {"spdl": 0.10, **dict.fromkeys(PACES, 0.03)}
 OTHERS = 0.05
 
 
@@ -92,8 +96,10 @@ def main() -> None:
     training = Training(mdp)
     segment = training.program.segment_steps
     rows = []
-    for name in gd.curricula.REGISTRY:
-        curriculum = gd.curricula.build(name, problem, **TABLE["methods"].get(name, {}))
+    for name in sys.argv[1:] or (*gd.curricula.REGISTRY, *PACES):
+        method = name.partition(":")[0]
+        options = {**TABLE["methods"].get(method, {}), **PACES.get(name, {})}
+        curriculum = gd.curricula.build(method, problem, **options)
         begin = time.process_time()
         costs(curriculum, 20_000, segment, seed=1)
         first = time.process_time() - begin
@@ -103,7 +109,7 @@ def main() -> None:
     run = training.total()
     print(f"a PointMass run of {TABLE['steps']:,} steps without its curriculum: {run:.1f} s of CPU time")
     heads = ("stages", "median ms", "worst ms", "run s", "share", "limit", "first s")
-    print(f"{'method':12}" + "".join(f"{head:>10}" for head in heads))
+    print(f"{'method':20}" + "".join(f"{head:>10}" for head in heads))
     for name, stages, median, worst, total, first in rows:
         share, limit = total / (run + total), LIMIT.get(name, OTHERS)
         verdict = "" if share <= limit else "  over"
@@ -115,7 +121,7 @@ def main() -> None:
             f"{share:.1%}",
             f"{limit:.0%}",
         )
-        print(f"{name:12}" + "".join(f"{cell:>10}" for cell in (*cells, f"{first:.2f}")) + verdict)
+        print(f"{name:20}" + "".join(f"{cell:>10}" for cell in (*cells, f"{first:.2f}")) + verdict)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ class Ball(CURROT):
     """
 
     def step(self, state: ConstrainedState, model: NadarayaWatson, rng: np.random.Generator) -> Move:
-        low = model.predict(self.scaled(state.particles)) < self.threshold
+        low = model.predict(state.particles) < self.threshold
         points = np.where(low[:, None], self.havens(state, rng), state.particles) if low.any() else state.particles
         goals = self.paired(points, state.goals)
         way = self.scaled(goals - points)
@@ -95,7 +95,7 @@ class Ball(CURROT):
         line = np.linspace(0.1, 1, 10)[:, None] * ahead[:, None]
         moved = reach * np.concatenate([half, line], axis=1) * self.space.unit_length
         places = np.clip(points[:, None] + moved, self.space.low, self.space.high)
-        values = model.predict(self.scaled(places.reshape(-1, points.shape[1]))).reshape(len(points), -1)
+        values = model.predict(places.reshape(-1, points.shape[1])).reshape(len(points), -1)
         left = np.where(values > self.threshold, np.linalg.norm(self.scaled(places - goals[:, None]), axis=2), np.inf)
         found = np.where(np.isfinite(left).any(axis=1), left.argmin(axis=1), values.argmax(axis=1))
         return Move(places[np.arange(len(points)), found], goals, "moved")

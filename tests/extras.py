@@ -10,6 +10,16 @@ WITH_MUJOCO = all(importlib.util.find_spec(package) for package in ("mujoco", "g
 needs_mujoco = pytest.mark.skipif(not WITH_MUJOCO, reason="needs MuJoCo: pip install 'geodesic-rl[mujoco]'")
 
 
+def needs(package, extra):
+    """A mark for tests of what an extra brings."""
+    reason = f"needs {package}: pip install 'geodesic-rl[{extra}]'"
+    return pytest.mark.skipif(not importlib.util.find_spec(package), reason=reason)
+
+
+needs_gymnax, needs_brax = needs("gymnax", "gymnax"), needs("brax", "brax")
+needs_rllib = needs("ormsgpack", "rllib")  # the package is in ray itself, what it needs is not
+
+
 def each(names):
     """A parameter for each environment or task."""
     on_host = {name for name, spec in envs.REGISTRY.items() if spec.on_host}

@@ -110,7 +110,7 @@ HERE = gd.Particles([[0.5]])
         (
             lambda: gd.train("maze", "gradint"),
             "expected method to be one of gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
-            "currot; got 'gradint'; did you mean gradient?",
+            "currot, procurl-target; got 'gradint'; did you mean gradient?",
         ),
     ],
 )

@@ -143,7 +143,10 @@ def test_a_finished_run_is_extended_by_a_command(tmp_path, capsys):
 
 
 REFUSALS = {
-    "unknown task": (["run", "nowhere"], "expected a task (maze, point-mass, fetch-push, u-maze"),
+    "unknown task": (
+        ["run", "nowhere"],
+        "expected a task (maze, point-mass, fetch-push, u-maze, e-maze, sparse-goal, point-mass-bimodal, point-mass-nd",
+    ),
     "unknown module": (["run", "no.such.module:task"], "cannot import no.such.module: ModuleNotFoundError"),
     "unknown file": (["run", "no/such/file.py:task"], "expected a file with a task, found none at no/such/file.py"),
     "unknown method": (["run", "maze", "--method", "magic"], "expected method to be one of"),
@@ -182,7 +185,10 @@ REFUSALS = {
         "expected --seeds to be an integer in [0, 10",
     ),
     "a record in a folder": (["compare", "maze", "--record", "."], "expected a Markdown file at ."),
-    "check nothing": (["check", "nowhere"], "expected a task (maze, point-mass, fetch-push, u-maze"),
+    "check nothing": (
+        ["check", "nowhere"],
+        "expected a task (maze, point-mass, fetch-push, u-maze, e-maze, sparse-goal, point-mass-bimodal, point-mass-nd",
+    ),
 }
 
 

@@ -5,7 +5,19 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "mujoco", "ray", "matplotlib", "ot", "jax", "sklearn", "tensorboard", "stable_baselines3")
+HEAVY = (
+    "torch",
+    "mujoco",
+    "ray",
+    "matplotlib",
+    "ot",
+    "jax",
+    "sklearn",
+    "tensorboard",
+    "stable_baselines3",
+    "gymnax",
+    "brax",
+)
 GYMNASIUM_TASK = """
 import numpy as np
 import geodesic as gd

@@ -96,7 +96,7 @@ def test_a_film_of_a_trained_policy(example, tmp_path):
 
 
 def test_every_example_is_run_by_a_test():
-    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    tests = "".join(path.read_text() for path in Path(__file__).parent.rglob("test_*.py"))
     names = [path.stem for path in EXAMPLES.glob("*.py")]
     assert len(names) >= 8
     assert [name for name in names if name not in tests] == []

@@ -31,9 +31,19 @@ moments = either("None", "(np.array([1.0, 1.0]), np.eye(2))", "(np.array([1.0, 1
 metric = either("None", "metrics.Euclidean()", "metrics.Euclidean([2.0, 3.0])", "graph", "matrix")
 runs = either("RUNS", "[]", "RUNS * 12")
 
+STAGED: Arguments = {
+    "step": st.one_of(share, either("'auto'")),
+    "window": whole,
+    "max_stage_steps": maybe(whole),
+    "stride": share,
+    "memory": whole,
+    "width": positive,
+    "success": share,
+    "source": either("a", "'auto'"),
+}
 OPTIONS: dict[str, Arguments] = {
-    "gradient": {"step": share, "window": whole, "max_stage_steps": maybe(whole), "explore_steps": whole},
-    "linear": {"step": share, "window": whole, "max_stage_steps": maybe(whole)},
+    "gradient": {**STAGED, "explore_steps": whole, "gate": flag},
+    "linear": STAGED,
     "target-only": {"target": either("a", "b")},
     "uniform": {"particles": whole},
     "alp-gmm": {"random_ratio": share, "fit_rate": whole, "max_size": whole, "particles": whole},
@@ -184,13 +194,29 @@ CALLS: dict[str, Arguments] = {
         "max_stage_steps": maybe(whole),
         "memory": either("0", "5"),
     },
-    "gd.Gradient": {
-        **ends,
-        "step": share,
+    "Auto": {
         "threshold": number,
+        "unit": array(2),
+        "stride": share,
         "window": whole,
-        "max_stage_steps": maybe(whole),
+        "memory": whole,
+        "width": positive,
+        "success": share,
+    },
+    "Search": {
+        "method": either("lambda found: gd.Gradient(found, b)"),
+        "space": spaces,
+        "threshold": number,
+        "particles": whole,
+        "window": whole,
+        "memory": whole,
+    },
+    "gd.Gradient": {
+        **STAGED,
+        **ends,
+        "threshold": number,
         "metric": metric,
+        "gate": flag,
         "explore_steps": whole,
         "space": either("None", "space", "cells"),
     },

@@ -17,7 +17,9 @@ import numpy as np
 import geodesic as gd
 from geodesic import analysis, coupling, curricula, envs, learners, metrics, tasks  # noqa: F401
 from geodesic.analysis import curves, intervals, measures, paths, statistics, theory  # noqa: F401
+from geodesic.curricula.gradient.auto import Auto  # noqa: F401
 from geodesic.curricula.gradient.paces import FixedStep  # noqa: F401
+from geodesic.curricula.search import Search  # noqa: F401
 from geodesic.envs.gymnasium import ContextualEnv  # noqa: F401
 from geodesic.records import load_comparison, load_run
 from geodesic.report import tables, text

@@ -17,7 +17,8 @@ from geodesic.transport import Geodesic, barycenter, wasserstein
 if TYPE_CHECKING:
     from geodesic.api import Result, train
     from geodesic.envs.cmdp import ContextualMDP
-    from geodesic.integrations import sb3 as sb3  # left out of __all__: it needs an extra
+    from geodesic.integrations import rllib as rllib  # left out of __all__, as sb3 is: they need extras
+    from geodesic.integrations import sb3 as sb3
     from geodesic.learners.ppo import PPO
     from geodesic.learners.sac import SAC
 
@@ -30,6 +31,7 @@ _ON_USE = {
     "SAC": "geodesic.learners.sac",
     "Result": "geodesic.api",
     "train": "geodesic.api",
+    "rllib": "geodesic.integrations.rllib",
     "sb3": "geodesic.integrations.sb3",
 }
 

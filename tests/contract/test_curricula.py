@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 import geodesic as gd
 from geodesic.curricula import REGISTRY, Curriculum, build
-from geodesic.metrics import Embedding, Recipe, ReturnLift
+from geodesic.metrics import Embedding, Graph, Matrix, Metric, Recipe, ReturnLift
 
 FAST: dict[str, dict[str, Any]] = {
     "alp-gmm": {"fit_rate": 30},
@@ -46,15 +46,41 @@ def grid() -> gd.Problem:
     )
 
 
-def refitted(recipe: Callable[[gd.Problem], Recipe]) -> Callable[[gd.Problem], Curriculum[Any]]:
+def refitted(recipe: Callable[[gd.Problem], Recipe], **options: Any) -> Callable[[gd.Problem], Curriculum[Any]]:
     """GRADIENT under a metric that is fitted to the episodes."""
-    return lambda problem: build("gradient", replace(problem, metric=recipe(problem)), explore_steps=200)
+    return lambda problem: build("gradient", replace(problem, metric=recipe(problem)), explore_steps=200, **options)
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """A recipe that is fitted in no time: a graph of what was seen, or the support of a discrete space."""
+
+    problem: gd.Problem
+    memory: int = 50
+
+    @property
+    def space(self) -> gd.ContextSpace:
+        return self.problem.space
+
+    def fit(self, episodes: gd.Episodes, rng: np.random.Generator, anchors: Any = None) -> Metric:
+        if self.space.support is not None:
+            return Matrix(np.abs(self.space.support[:, None] - self.space.support).sum(axis=2), self.space.support)
+        return Graph.knn(np.unique(np.concatenate([episodes.contexts, anchors]), axis=0), 8)
 
 
 CURRICULA: dict[str, Callable[[gd.Problem], Curriculum[Any]]] = {
     **{name: lambda problem, name=name: build(name, problem, **FAST.get(name, {})) for name in REGISTRY},
+    "gradient, auto": lambda problem: build("gradient", problem, step="auto"),
+    "gradient, gated": lambda problem: build("gradient", problem, gate=True),
+    "linear, auto": lambda problem: build("linear", problem, step="auto"),
+    **{
+        f"{name}, source found": lambda problem, name=name: build(name, problem, source="auto", **FAST.get(name, {}))
+        for name in ("gradient", "currot", "spdl")
+    },
     "gradient, return-lift": refitted(lambda p: ReturnLift(p.space, p.worst_return, p.threshold)),
     "gradient, embedding": refitted(lambda p: Embedding(p.space, p.worst_return, contexts=60, epochs=5)),
+    "gradient, refitted, auto": refitted(Nearest, step="auto"),
+    "gradient, refitted, gated": refitted(Nearest, gate=True),
 }
 PROBLEMS: dict[str, Callable[[], gd.Problem]] = {
     "1-D": lambda: box(1),

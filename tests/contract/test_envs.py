@@ -102,7 +102,8 @@ def test_an_unknown_name_is_refused():
         with pytest.raises(gd.GeodesicError) as caught:
             make("atari")
         assert (
-            str(caught.value) == "expected environment to be one of maze, point-mass, fetch-push, u-maze; got 'atari'"
+            str(caught.value) == "expected environment to be one of maze, point-mass, fetch-push, u-maze, e-maze, "
+            "sparse-goal, point-mass-bimodal, point-mass-nd; got 'atari'"
         )
 
 

@@ -75,7 +75,7 @@ def test_advance_moves_up_to_the_edge_of_what_is_mastered() -> None:
     line = CURROT(
         gd.Particles([[0.0]]), gd.Particles([[10.0]]), gd.ContextSpace([0.0], [10.0]), threshold=5.0, epsilon=0.4
     )
-    model = NadarayaWatson(np.array([[0.0], [0.5]]), np.array([10.0, 0.0]), 0.01)  # mastered below 2.5
+    model = NadarayaWatson(np.array([[0.0], [5.0]]), np.array([10.0, 0.0]), 0.01, 10.0)  # mastered below 2.5
     points, goals = np.array([[0.0], [1.0], [3.0]]), np.array([[10.0], [1.2], [10.0]])
     # eight probes of 0.5 each: the first stops before 2.5, the second reaches its goal, the third cannot move
     np.testing.assert_allclose(line.advance(points, goals, model), [[2.5 - 0.0], [1.2], [3.0]], atol=1e-9)

@@ -93,7 +93,6 @@ def test_under_a_recipe_they_are_the_same(step):
         ({"step": -0.1}, "expected step in (0, 1], got -0.1"),
         ({"step": 1.5}, "expected step in (0, 1], got 1.5"),
         ({"step": float("nan")}, "expected step in (0, 1], got nan"),
-        ({"step": "fast"}, "expected step in (0, 1], got 'fast'"),
         ({"step": True}, "expected step in (0, 1], got True"),
         ({"threshold": float("nan")}, "expected threshold to be a finite number, got nan"),
         ({"threshold": "high"}, "expected threshold to be a finite number, got 'high'"),
@@ -106,6 +105,14 @@ def test_refusals(make, options, message):
     with pytest.raises(InvalidInput) as caught:
         make(**options)
     assert str(caught.value) == message
+
+
+def test_a_word_that_is_no_pace_is_refused():
+    with pytest.raises(InvalidInput, match=r"expected step in \(0, 1\], got 'fast'"):
+        FixedStep("fast")
+    for options in ({}, {"gate": True}):
+        with pytest.raises(InvalidInput, match=r"expected step in \(0, 1\], 'auto' or a pace, got 'fast'"):
+            gd.Gradient(SOURCE, TARGET, step="fast", **options)
 
 
 def test_what_lacks_a_part_is_no_pace():

@@ -88,9 +88,9 @@ def line(epsilon: float) -> WassersteinSPDL:
 
 
 def slope() -> NadarayaWatson:
-    """J falls from 10 at 0 to 0 at 10, smoothly: inputs are shares of the line."""
-    x = np.linspace(0.0, 1.0, 201)
-    return NadarayaWatson(x[:, None], 10.0 - 10.0 * x, 0.01)
+    """J falls from 10 at 0 to 0 at 10, smoothly."""
+    x = np.linspace(0.0, 10.0, 201)
+    return NadarayaWatson(x[:, None], 10.0 - x, 0.01, 10.0)
 
 
 def test_the_step_towards_the_target_is_the_longest_whose_mean_is_good_enough() -> None:

@@ -18,6 +18,7 @@ from geodesic.contexts import ContextSpace, Particles
 from geodesic.errors import InvalidInput
 from geodesic.records import load_comparison, load_run
 from geodesic.report import cells, contexts, curves, figures, style
+from geodesic.report.atoms import atoms
 from geodesic.report.distances import distance_matrix
 from geodesic.report.paths import path_summary
 from geodesic.report.scene import Scene
@@ -407,11 +408,11 @@ def test_single_run_shades_exploration(tmp_path: Path) -> None:
     _, target, _ = panels(curves.single_run(run))
     band = target.patches[0]
     assert (band.get_x(), band.get_x() + band.get_width()) == (333, 666)
-    assert legend(target).count("exploring for the metric") == 1
+    assert legend(target).count("exploring") == 1
     assert marks(target) == {"next stage: mastered": [666]}
 
 
-# Stages and paths
+# Stages, atoms and paths
 
 
 def refitted_run(folder: Path, label: str = "gradient", d: int = 2, **options: Any) -> Path:
@@ -451,6 +452,36 @@ def test_stages_show_returns_path_choice_and_wall(tmp_path: Path) -> None:
     assert second.patches[0].get_bbox().bounds == (-2.0, 2.0, 8.0, 4.0)
     assert second.collections[0].zorder < second.patches[0].zorder < second.collections[1].zorder
     assert {"modelled return", "α of the possible path", "contexts trained on", "wall", "goal x"} <= texts(figure)
+
+
+def gated_run(folder: Path, atoms: int = 30) -> Path:
+    """Three stages: no atom has left; half of the mass has come a quarter of its way; all but one have arrived."""
+    rng = np.random.default_rng(0)
+    clouds = [rng.uniform(0, 4, (30, 2)) for _ in range(3)]
+    mass = np.full(atoms, 1 / atoms)
+    half, most = np.repeat([0.0, 0.26], atoms // 2), np.append(np.ones(atoms - 1), 0.5)
+    shown = {1: {"progress": half, "mass": mass}, 2: {"progress": most, "mass": mass}}
+    return write_run(folder, label="gradient:gate=true", returns=[-1.0, 0.0, 0.9], points=clouds, snapshots=shown)
+
+
+def test_atoms_are_shown_by_how_far_they_have_come_over_time_and_in_the_plane(tmp_path: Path) -> None:
+    run = load_run(gated_run(tmp_path / "run"))
+    figure = atoms(run, Scene.of_task(room(walls=WALLS), []))
+    over_time, first, second = panels(figure)
+    shares = over_time.collections[0].get_array().reshape(20, 3)
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+    np.testing.assert_allclose(shares[[0, 0, 5, 10, 19], [0, 1, 1, 2, 2]], [1.0, 0.5, 0.5, 1 / 30, 29 / 30])
+    for axes, stage in ((first, run.curriculum[1]), (second, run.curriculum[2])):
+        np.testing.assert_array_equal(axes.collections[-1].get_offsets(), stage.particles.points)
+        np.testing.assert_array_equal(axes.collections[-1].get_array(), stage.snapshot["progress"])
+    assert {"share of mass", "share of its way", "goal x"} <= texts(figure)
+    assert title(figure).endswith("gradient:gate=true, seed 0: how far each atom has come")
+
+
+def test_atoms_that_are_no_points_of_the_plane_are_shown_over_time_only(tmp_path: Path) -> None:
+    run = gated_run(tmp_path / "run", atoms=8)
+    assert len(panels(atoms(load_run(run), Scene.of_task(room(), [])))) == 1
+    check(figures.write_run_figures(run, room()), ["run.png", "atoms.png", "contexts.png"])
 
 
 def test_stages_follow_the_axes_of_the_drawing(tmp_path: Path) -> None:

@@ -123,13 +123,14 @@ def test_a_threshold_of_ones_own_is_also_what_counts_as_solved():
 REFUSED = [
     (
         {"task": "nowhere"},
-        "expected a task (maze, point-mass, fetch-push, u-maze), module:object or file.py:object; got 'nowhere'",
+        "expected a task (maze, point-mass, fetch-push, u-maze, e-maze, "
+        "sparse-goal, point-mass-bimodal, point-mass-nd), module:object or file.py:object; got 'nowhere'",
     ),
     ({"task": ""}, "expected a task, its name, module:object or file.py:object, got ''"),
     (
         {"method": "nonsense"},
         "expected method to be one of gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
-        "currot; got 'nonsense'",
+        "currot, procurl-target; got 'nonsense'",
     ),
     ({"method": "gradient:"}, "expected a method as name:option=value, got 'gradient:'"),
     ({"method": 3}, "expected a method as name:option=value, got 3"),

@@ -74,7 +74,10 @@ def test_tables_are_fresh_and_of_built_in_tasks_only():
     assert catalogue.table("maze")["learner"]["gamma"] == 0.99
     with pytest.raises(UnknownName) as caught:
         catalogue.table("atari")
-    assert str(caught.value) == "expected task to be one of maze, point-mass, fetch-push, u-maze; got 'atari'"
+    assert (
+        str(caught.value) == "expected task to be one of maze, point-mass, fetch-push, u-maze, e-maze, "
+        "sparse-goal, point-mass-bimodal, point-mass-nd; got 'atari'"
+    )
 
 
 def test_options_go_to_the_environment(folder):
@@ -143,11 +146,13 @@ def test_two_files_of_one_name_are_two_modules(folder):
         (3, "expected a task, its name, module:object or file.py:object, got 3"),
         (
             "atari",
-            "expected a task (maze, point-mass, fetch-push, u-maze), module:object or file.py:object; got 'atari'",
+            "expected a task (maze, point-mass, fetch-push, u-maze, e-maze, "
+            "sparse-goal, point-mass-bimodal, point-mass-nd), module:object or file.py:object; got 'atari'",
         ),
         (
             "atari:level=3",
-            "expected a task (maze, point-mass, fetch-push, u-maze), module:object or file.py:object; "
+            "expected a task (maze, point-mass, fetch-push, u-maze, e-maze, "
+            "sparse-goal, point-mass-bimodal, point-mass-nd), module:object or file.py:object; "
             "got 'atari:level=3'",
         ),
         (
@@ -208,7 +213,19 @@ def package(folder, monkeypatch):
 def test_installed_packages_announce_tasks(package):
     task = catalogue.load("labyrinth")
     assert (task.name, task.reference, task.threshold) == ("labyrinth", "labyrinth", -30.0)
-    assert list(catalogue.names()) == ["maze", "point-mass", "fetch-push", "u-maze", "labyrinth", "absent", "number"]
+    assert list(catalogue.names()) == [
+        "maze",
+        "point-mass",
+        "fetch-push",
+        "u-maze",
+        "e-maze",
+        "sparse-goal",
+        "point-mass-bimodal",
+        "point-mass-nd",
+        "labyrinth",
+        "absent",
+        "number",
+    ]
     assert catalogue.names()["labyrinth"] == "from own_tasks"
     assert "gate position and width" in catalogue.names()["point-mass"]
 
@@ -224,7 +241,8 @@ def test_installed_packages_announce_tasks(package):
         ("number", "expected number to be a Task or a function that makes one, got 3"),
         (
             "atari",
-            "expected a task (maze, point-mass, fetch-push, u-maze, labyrinth, absent, number), module:object or "
+            "expected a task (maze, point-mass, fetch-push, u-maze, e-maze, "
+            "sparse-goal, point-mass-bimodal, point-mass-nd, labyrinth, absent, number), module:object or "
             "file.py:object; got 'atari'",
         ),
     ],
@@ -236,7 +254,20 @@ def test_an_announcement_that_leads_nowhere_is_said_in_one_line(package, name, m
 
 
 def test_without_such_packages_only_the_built_in_ones_have_names():
-    assert list(catalogue.names()) == list(gd.tasks.names()) == ["maze", "point-mass", "fetch-push", "u-maze"]
+    assert (
+        list(catalogue.names())
+        == list(gd.tasks.names())
+        == [
+            "maze",
+            "point-mass",
+            "fetch-push",
+            "u-maze",
+            "e-maze",
+            "sparse-goal",
+            "point-mass-bimodal",
+            "point-mass-nd",
+        ]
+    )
 
 
 def test_loaded_tasks_pass_their_check(folder):

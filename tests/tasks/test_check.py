@@ -319,7 +319,7 @@ METHODS = [
     (
         lambda: walk(compare=("gradients",)),
         "expected method to be one of gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
-        "currot; got 'gradients'; did you mean gradient?",
+        "currot, procurl-target; got 'gradients'; did you mean gradient?",
     ),
     (
         lambda: walk(compare=("uniform:metric=l2",)),

@@ -107,12 +107,12 @@ DISCRETE = walk(
         (
             lambda: resolve(TASK, "nonsense"),
             "expected method to be one of gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
-            "currot; got 'nonsense'",
+            "currot, procurl-target; got 'nonsense'",
         ),
         (
             lambda: build(TASK, *resolve(TASK, "gradient:stepp=0.1"), threshold=-40.0),
-            "expected an option of Gradient (source, target, step, threshold, window, max_stage_steps, metric, "
-            "explore_steps, space), got 'stepp'",
+            "expected an option of Gradient (source, target, step, threshold, window, max_stage_steps, stride, "
+            "memory, width, success, space, metric, explore_steps, gate), got 'stepp'",
         ),
         (
             lambda: build(walk(), *resolve(walk(), "spdl"), threshold=-40.0),
@@ -143,7 +143,7 @@ def test_every_method_is_built_on_every_built_in_task(name):
         made = build(task, *resolve(task, method), threshold=task.threshold)
         assert isinstance(made, Curriculum)
         if hasattr(made, "threshold"):
-            assert made.threshold == task.threshold
+            assert made.threshold == task.methods.get(method, {}).get("threshold", task.threshold)
 
 
 @pytest.mark.parametrize("name", each(catalogue.BUILT_IN))

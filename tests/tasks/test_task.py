@@ -46,6 +46,16 @@ def test_particles_and_functions_are_taken_as_they_are():
     assert made.target_particles is made.target_particles
 
 
+def test_agents_are_evaluated_on_the_target_unless_the_task_says_otherwise():
+    task = walk()
+    assert task.evaluation_particles is task.target_particles
+    other = walk(evaluation={"place": 0.5})
+    assert other.evaluation_particles.points.tolist() == [[0.5]]
+    assert other.target_particles == task.target_particles
+    with pytest.raises(InvalidInput, match="expected evaluation inside low"):
+        walk(evaluation=gd.Particles([[1e6]]))
+
+
 def test_names_and_units_are_those_of_the_contexts():
     assert cart_pole().space.names == ("gravity", "length")
     assert cart_pole().space.units == ("m/s²", "m")
@@ -181,7 +191,10 @@ MISSING = [
         'expected contexts=, such as {"length": (0.05, 1.0)}: name and bounds of each context value',
     ),
     (lambda: walk(target=None), 'expected target=, such as {"place": (low, high)} or Particles(points)'),
-    (lambda: walk(source=None), 'expected source=, such as {"place": (low, high)} or Particles(points)'),
+    (
+        lambda: walk(source=None),
+        'expected source=, such as {"place": (low, high)} or Particles(points), or "auto", which finds one',
+    ),
     (
         lambda: walk(threshold=float("nan")),
         "expected threshold=, the mean return above which a stage counts as mastered",

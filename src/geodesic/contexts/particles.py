@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from geodesic.checks import (
     FloatArray,
@@ -84,10 +84,14 @@ class Particles:
 
     def thinned(self, n: int, rng: np.random.Generator) -> Particles:
         """n particles of equal weight by systematic resampling: each point is drawn n w times, rounded up or down."""
+        return Particles(self.points[self.drawn(n, rng)])
+
+    def drawn(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """The rows (n,) of the points that `thinned` takes."""
         marks = (np.arange(as_size(n)) + as_rng(rng).random()) / n
         cumulated = np.cumsum(self.weights)
-        chosen = np.searchsorted(cumulated, marks * cumulated[-1], side="right").clip(max=len(self) - 1)
-        return Particles(self.points[chosen])
+        rows = np.searchsorted(cumulated, marks * cumulated[-1], side="right")
+        return np.asarray(rows.clip(max=len(self) - 1))
 
     @classmethod
     def gaussian(

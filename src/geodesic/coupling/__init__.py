@@ -2,7 +2,16 @@
 
 from geodesic.coupling.pairwise import Couplings, pairwise_plans
 from geodesic.coupling.partitioned import partitioned_plan
-from geodesic.coupling.plans import Plan, as_costs, as_table, assignment, exact_plan, shortest_hops, sorted_plan
+from geodesic.coupling.plans import (
+    Plan,
+    as_costs,
+    as_table,
+    assignment,
+    cheapest,
+    exact_plan,
+    shortest_hops,
+    sorted_plan,
+)
 from geodesic.coupling.simplex import unit
 
 __all__ = [
@@ -11,6 +20,7 @@ __all__ = [
     "as_costs",
     "as_table",
     "assignment",
+    "cheapest",
     "exact_plan",
     "pairwise_plans",
     "partitioned_plan",

@@ -71,8 +71,6 @@ def _lift(coupling: FloatArray, rows: IndexArray, cols: IndexArray) -> Plan:
 
 def assignment(rows: FloatArray, columns: FloatArray) -> IndexArray:
     """For each row point (n, d) its own column point (m, d), m >= n, so that the squared distances sum to the least."""
-    from scipy.optimize import linear_sum_assignment
-
     rows = as_points(rows, "rows")
     columns = as_points(columns, "columns", rows.shape[1])
     if len(columns) < len(rows):
@@ -80,6 +78,13 @@ def assignment(rows: FloatArray, columns: FloatArray) -> IndexArray:
     size, origin = max(unit(rows), unit(columns)), _origin(columns)
     rows, columns = (rows - origin) / size, (columns - origin) / size
     cost = (rows**2).sum(axis=1)[:, None] + (columns**2).sum(axis=1) - 2.0 * rows @ columns.T
+    return cheapest(cost)
+
+
+def cheapest(cost: FloatArray) -> IndexArray:
+    """For each row its own column, so that the costs (n, m), m >= n, sum to the least."""
+    from scipy.optimize import linear_sum_assignment
+
     return np.asarray(linear_sum_assignment(cost)[1])
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from geodesic.checks import as_a, as_name
 from geodesic.curricula.alp_gmm import ALPGMM
-from geodesic.curricula.base import Curriculum, Kind, Problem, State
+from geodesic.curricula.base import AUTO, Curriculum, Kind, Problem, State
 from geodesic.curricula.currot import CURROT
 from geodesic.curricula.fixed import Linear, TargetOnly, Uniform
 from geodesic.curricula.goal_gan import GoalGAN
 from geodesic.curricula.gradient import Gradient
+from geodesic.curricula.procurl_target import ProCuRLTarget
+from geodesic.curricula.search import Search
 from geodesic.curricula.spdl import SPDL
 from geodesic.curricula.wb_spdl import WassersteinSPDL
 from geodesic.errors import InvalidInput
@@ -26,6 +28,7 @@ REGISTRY: dict[str, type[Curriculum[Any]]] = {
     "spdl": SPDL,
     "wb-spdl": WassersteinSPDL,
     "currot": CURROT,
+    "procurl-target": ProCuRLTarget,
 }
 
 __all__ = [
@@ -38,7 +41,9 @@ __all__ = [
     "Gradient",
     "Kind",
     "Linear",
+    "ProCuRLTarget",
     "Problem",
+    "Search",
     "State",
     "TargetOnly",
     "Uniform",
@@ -49,7 +54,10 @@ __all__ = [
 
 
 def build(name: str, problem: Problem, **options: Any) -> Curriculum[Any]:
-    """The named method on this problem. Options are the method's own hyperparameters and win over the problem's."""
+    """The named method on this problem. Options are the method's own hyperparameters and win over the problem's.
+
+    With the source "auto", a search stands in front of a method that takes one.
+    """
     known = options_of(name)
     method = REGISTRY[name]
     for option in options:
@@ -57,7 +65,13 @@ def build(name: str, problem: Problem, **options: Any) -> Curriculum[Any]:
             raise InvalidInput(f"expected an option of {method.__name__} ({', '.join(known)}), got {option!r}")
     as_a(Problem, problem, "problem")
     stated = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name in known}
-    return method(**{**stated, **options})
+    given = {**stated, **options}
+    if given.get("source") != AUTO:
+        return method(**given)
+    if "source_moments" in given and "source_moments" not in options:
+        given["source_moments"] = None  # of the source that was not taken
+    threshold = given.get("threshold", problem.threshold)
+    return Search(lambda source: method(**{**given, "source": source}), problem.space, threshold)
 
 
 def options_of(name: str) -> list[str]:

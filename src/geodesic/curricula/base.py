@@ -24,6 +24,7 @@ from geodesic.errors import CheckpointError, InvalidInput, shown
 from geodesic.metrics.base import Metric, Recipe, as_metric_or_recipe
 
 Kind = Literal["train", "explore"]
+AUTO: Literal["auto"] = "auto"  # in place of a source: found by a search
 S = TypeVar("S", bound="State")
 
 
@@ -33,7 +34,8 @@ class State:
 
     stage counts the distributions handed out, alpha is the share of the way to the target (methods without a path
     report their own measure of it, or 0), done says that the distribution will not change any more, event says why
-    this stage began, and kind what it is for: to train on the way to the target, or to explore for a metric.
+    this stage began, and kind what it is for: to train on the way to the target, or to explore for a metric or for a
+    source.
     """
 
     distribution: Particles
@@ -61,10 +63,10 @@ class Problem:
     """What a user states once and every method can be built from (`geodesic.curricula.build`).
 
     Gaussian-only methods read source_moments and target_moments (mean, covariance) where they are given, and fit
-    Gaussians to the particles otherwise.
+    Gaussians to the particles otherwise. The source "auto" is found by a search (`geodesic.curricula.Search`).
     """
 
-    source: Particles
+    source: Particles | Literal["auto"]
     target: Particles
     space: ContextSpace
     threshold: float
@@ -76,15 +78,23 @@ class Problem:
     def __post_init__(self) -> None:
         _check_stated(self)
         for name in ("source", "target"):
-            self.space.check(getattr(self, name).points, name)
+            if isinstance(getattr(self, name), Particles):
+                self.space.check(getattr(self, name).points, name)
 
 
 def _check_stated(owner: Problem | Curriculum[Any]) -> None:
     """What a problem states, and a curriculum takes over from it: each of its type, all of one dimension."""
     known = {field.name: field.default for field in fields(owner)}
     given = [name for name, default in known.items() if default is not None or getattr(owner, name) is not None]
+    if getattr(owner, "source", None) == AUTO:
+        if not isinstance(owner, Problem):
+            raise InvalidInput(
+                f"expected source to be Particles, got {AUTO!r}; try geodesic.curricula.build(name, problem, "
+                f"source={AUTO!r}), which puts a search in front of the method"
+            )
+        given.remove("source")
     check(owner, **{name: rule for name, rule in STATED.items() if name in given})
-    ends = [name for name in ("source", "target", "space") if getattr(owner, name, None) is not None]
+    ends = [name for name in ("source", "target", "space") if getattr(owner, name, None) not in (None, AUTO)]
     dims = [getattr(owner, name).dim for name in ends]
     if len(set(dims)) > 1:
         raise InvalidInput(f"expected {' and '.join(ends)} of one dimension, got {' and '.join(map(str, dims))}")
@@ -115,6 +125,7 @@ class Curriculum(ABC, Generic[S]):
     """Frozen hyperparameters of a method. Fields named like a field of Problem are filled from it by `build`."""
 
     state_type: ClassVar[type[State]] = State
+    on_support: ClassVar[bool] = False  # whether a metric, if it takes one, counts on discrete spaces only
 
     def __post_init__(self) -> None:
         _check_stated(self)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geodesic.checks import as_count, as_positive, as_size, check
 from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles, as_bounded
@@ -113,17 +114,21 @@ class Constrained(Curriculum[ConstrainedState]):
         """Keep the mastered episodes that cover the target best."""
         if len(state.mastered) <= self.n_particles:
             return state
-        chosen = assignment(self.scaled(state.goals), self.scaled(state.mastered.contexts))
+        chosen = self.matched(state.goals, state.mastered.contexts)
         return state.replace(mastered=state.mastered[np.sort(chosen)])
 
     def is_competent(self, state: ConstrainedState) -> bool:
         own = state.recent[-self.episodes_per_update :].of_stage(state.stage).returns
         return len(own) > 0 and float(own.mean()) >= self.threshold
 
+    def known(self, state: ConstrainedState) -> Episodes:
+        """What it mastered, and where it failed lately."""
+        return state.mastered.followed_by(state.recent[state.recent.returns < self.threshold])
+
     def model(self, state: ConstrainedState) -> NadarayaWatson:
         """The agent's performance as a function of the context, from what it mastered and where it failed lately."""
-        kept = state.mastered.followed_by(state.recent[state.recent.returns < self.threshold])
-        return NadarayaWatson(self.scaled(kept.contexts), kept.returns, self.width * self.epsilon)
+        kept = self.known(state)
+        return NadarayaWatson(kept.contexts, kept.returns, self.width * self.epsilon, self.space.unit_length)
 
     def enter(self, state: ConstrainedState, move: Move) -> ConstrainedState:
         """The next stage, on the moved particles; the same stage where none moved."""
@@ -152,7 +157,10 @@ class Constrained(Curriculum[ConstrainedState]):
 
     def paired(self, points: FloatArray, others: FloatArray) -> FloatArray:
         """For each point (n, d) its own one of the others (m, d), by an optimal assignment."""
-        return np.asarray(others[assignment(self.scaled(points), self.scaled(others))])
+        return np.asarray(others[self.matched(points, others)])
+
+    def matched(self, points: FloatArray, others: FloatArray) -> NDArray[np.intp]:
+        return assignment(self.scaled(points), self.scaled(others))
 
     def scaled(self, points: FloatArray) -> FloatArray:
         return points / self.space.unit_length

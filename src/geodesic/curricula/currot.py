@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geodesic.contexts import FloatArray
 from geodesic.curricula.constrained import SHARES, Constrained, ConstrainedState, Move
 from geodesic.curricula.regression import NadarayaWatson
+from geodesic.curricula.table import Table
+from geodesic.metrics.base import Metric, Recipe
+from geodesic.metrics.graph import Finite
 
 
 @dataclass(frozen=True)
@@ -21,13 +27,29 @@ class CURROT(Constrained):
     straight towards the target sample assigned to them, at most epsilon far and only while J stays above the
     threshold. Buffers, regression and waiting are `Constrained`'s.
 
+    On a discrete space with a metric, distances, assignments and the regression are the metric's, and a particle goes
+    to the mastered support point nearest to its goal, among those next to it or at most epsilon away, in units of the
+    longest way from source to target.
+
     Differs from the paper: the trust region bounds each particle's move (W-infinity, hence W2, <= epsilon), which
     splits the problem into one line search per particle; Nadaraya-Watson replaces the Gaussian process; until the
     mean return on the first particles reaches the threshold the curriculum waits, where the paper searches at random.
     """
 
+    on_support: ClassVar[bool] = True
+    metric: Metric | Recipe | None = None
+
+    @cached_property
+    def table(self) -> Table | None:
+        """What a metric says of a finite support; without one, straight lines."""
+        if self.space.support is None or not isinstance(self.metric, Finite):
+            return None
+        return Table(self.metric, self.source, self.target)
+
     def step(self, state: ConstrainedState, model: NadarayaWatson, rng: np.random.Generator) -> Move:
-        low = model.predict(self.scaled(state.particles)) < self.threshold
+        if self.table is not None:
+            return self.hop(state, self.table, rng)
+        low = model.predict(state.particles) < self.threshold
         points = np.where(low[:, None], self.havens(state, rng), state.particles) if low.any() else state.particles
         goals = self.paired(points, state.goals)
         event = f"moved, {int(low.sum())} of {len(low)} particles back" if low.any() else "moved"
@@ -42,6 +64,25 @@ class CURROT(Constrained):
         probes = points[:, None] + shares[:, :, None] * way[:, None]
         probes[reach == 1.0, -1] = goals[reach == 1.0]
         n, m, d = probes.shape
-        good = model.predict(self.scaled(probes.reshape(n * m, d))).reshape(n, m) >= self.threshold
+        good = model.predict(probes.reshape(n * m, d)).reshape(n, m) >= self.threshold
         steps = np.logical_and.accumulate(good, axis=1).sum(axis=1)
         return np.asarray(probes[np.arange(n), np.maximum(steps - 1, 0)])
+
+    def hop(self, state: ConstrainedState, table: Table, rng: np.random.Generator) -> Move:
+        """The step on a finite support."""
+        kept = self.known(state)
+        good = table.estimate(kept.contexts, kept.returns, self.width * self.epsilon) >= self.threshold
+        low = ~good[table.metric.index(state.particles)]
+        points = np.where(low[:, None], self.havens(state, rng), state.particles) if low.any() else state.particles
+        goals = self.paired(points, state.goals)
+        event = f"moved, {int(low.sum())} of {len(low)} particles back" if low.any() else "moved"
+        return Move(table.onward(points, goals, good, self.epsilon), goals, event)
+
+    def matched(self, points: FloatArray, others: FloatArray) -> NDArray[np.intp]:
+        return super().matched(points, others) if self.table is None else self.table.matched(points, others)
+
+    def distance(self, points: FloatArray, goals: FloatArray) -> float:
+        if self.table is None:
+            return super().distance(points, goals)
+        here, there = (self.table.metric.index(side) for side in (points, goals))
+        return float(np.sqrt((self.table.distances[here, there] ** 2).mean()))

@@ -11,19 +11,21 @@ from geodesic.contexts import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class NadarayaWatson:
-    """v(x) = sum_i k(x, x_i) v_i / sum_i k(x, x_i), k(x, y) = exp(-|x - y|^2 / (2 width^2)).
+    """J(x) = sum_i k(x, x_i) v_i / sum_i k(x, x_i), k(x, y) = exp(-|(x - y) / unit|^2 / (2 width^2)).
 
-    Far from all data it gives the value of the nearest point. inputs (n, d) in units in which `width` is a length.
+    Far from all data it gives the value of the nearest point. inputs (n, d); unit (d,): what contexts are divided by
+    before they are compared, such as the space's `unit_length`; values (n,), or (n, k): k of them at once.
     """
 
     inputs: FloatArray
     values: FloatArray
     width: float
+    unit: FloatArray | float = 1.0
 
     def predict(self, points: FloatArray) -> FloatArray:
-        """v (m,) at points (m, d)."""
-        inputs = self.inputs / self.width
-        points = points / self.width
+        """J (m,), or (m, k), at points (m, d)."""
+        inputs = self.inputs / self.unit / self.width
+        points = points / self.unit / self.width
         log_kernel = points @ inputs.T - 0.5 * (inputs**2).sum(axis=1)
         log_kernel -= log_kernel.max(axis=1, keepdims=True)
         kernel = np.exp(log_kernel, out=log_kernel)

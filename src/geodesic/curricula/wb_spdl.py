@@ -61,4 +61,4 @@ class WassersteinSPDL(Constrained):
     def mean(self, clouds: FloatArray, model: NadarayaWatson) -> FloatArray:
         """J (m,) of each of the clouds (m, n, d)."""
         m, n, d = clouds.shape
-        return np.asarray(model.predict(self.scaled(clouds.reshape(m * n, d))).reshape(m, n).mean(axis=1))
+        return np.asarray(model.predict(clouds.reshape(m * n, d)).reshape(m, n).mean(axis=1))

@@ -45,7 +45,37 @@ REGISTRY: dict[str, EnvSpec] = {
     "u-maze": EnvSpec(
         "geodesic.envs.u_maze", "UMaze", "geodesic/UMaze-v0", "U-shaped corridor; context: goal position"
     ),
+    "e-maze": EnvSpec(
+        "geodesic.envs.e_maze", "EMaze", "geodesic/EMaze-v0", "20 x 20 maze of heights; context: goal cell (discrete)"
+    ),
+    "sparse-goal": EnvSpec(
+        "geodesic.envs.sparse_goal",
+        "SparseGoal",
+        "geodesic/SparseGoal-v0",
+        "corridor around a square, reward at the goal only; context: goal position and tolerance",
+    ),
+    "point-mass-bimodal": EnvSpec(
+        "geodesic.envs.point_masses",
+        "BimodalPointMass",
+        "geodesic/PointMassBimodal-v0",
+        "point-mass with a target of two modes, gates at 3 and -3",
+    ),
+    "point-mass-nd": EnvSpec(
+        "geodesic.envs.point_masses",
+        "PointMassND",
+        "geodesic/PointMassND-v0",
+        "point-mass with contexts of 3 k values, point-mass-nd:k=10",
+    ),
 }
+
+# Other libraries' environments in JAX, by name only: what needs an extra is imported when it is asked for.
+ADAPTERS = {"from_gymnax": "geodesic.integrations.gymnax", "from_brax": "geodesic.integrations.brax"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ADAPTERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(ADAPTERS[name]), name)
 
 
 def make(name: str, **options: Any) -> Any:

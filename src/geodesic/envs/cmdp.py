@@ -35,8 +35,8 @@ class ContextualMDP(FuncEnv[EnvState, jax.Array, jax.Array, jax.Array, jax.Array
         terminal(state, rng, context) -> whether this state, after a step, ends the episode
 
     `success` and `image` may be added. So may facts of the problem, which a `Task` takes from here where it is not
-    told otherwise: context_space, worst_return, source(rng), target(rng), best_return(contexts),
-    is_feasible(contexts), metric(name).
+    told otherwise: context_space, worst_return, source(rng), target(rng), evaluation(rng),
+    best_return(contexts), is_feasible(contexts), metric(name).
     """
 
     observation_space: gym.Space[Any]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
@@ -25,6 +27,7 @@ GOAL = (0.0, -3.0)
 N_PARTICLES = 500
 
 Moments = tuple[FloatArray, FloatArray]  # mean (d,), covariance (d, d)
+Crash = tuple[jax.Array, jax.Array, jax.Array]  # whether there is one, and its x and y
 
 
 class PointMass(ContextualMDP):
@@ -45,14 +48,19 @@ class PointMass(ContextualMDP):
     action_space = gym.spaces.Box(-MAX_FORCE, MAX_FORCE, (2,), np.float32)
     source_moments: Moments = (np.array([0.0, 4.25]), np.diag(np.square([2.0, 1.875])))
     target_moments: Moments = (np.array([2.5, 0.5]), np.diag(np.square([0.004, 0.00375])))
+    half_wall = 0.06  # as it is drawn; it has no thickness
 
     def __init__(self) -> None:
         super().__init__()
+        low, high = self.seen_bounds()
+        self.observation_space = gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+
+    def seen_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Of observations."""
         # An episode at full force reaches 150; the noise adds 0.016 (standard deviation) to it.
         speed = 1.0 + GAIN * MAX_FORCE * DT * SUBSTEPS * self.max_steps
-        high = np.array([ARENA, speed, ARENA, speed, *self.context_space.high], np.float32)
-        low = np.array([-ARENA, -speed, -ARENA, -speed, *self.context_space.low], np.float32)
-        self.observation_space = gym.spaces.Box(low, high, dtype=np.float32)
+        most = np.array([ARENA, speed, ARENA, speed])
+        return np.append(-most, self.context_space.low), np.append(most, self.context_space.high)
 
     def initial(self, rng: jax.Array, params: jax.Array | None = None) -> jax.Array:
         return jnp.array([START[0], 0.0, START[1], 0.0, 0.0], jnp.float32)
@@ -61,7 +69,7 @@ class PointMass(ContextualMDP):
         self, state: jax.Array, action: jax.Array, rng: jax.Array, params: jax.Array | None = None
     ) -> jax.Array:
         noise = NOISE * jax.random.normal(rng, (SUBSTEPS, 2))
-        return simulate(state, jnp.clip(action, -MAX_FORCE, MAX_FORCE), noise, jnp.asarray(params))
+        return simulate(state, jnp.clip(action, -MAX_FORCE, MAX_FORCE), noise, jnp.asarray(params), self.first_crash)
 
     def observation(self, state: jax.Array, rng: jax.Array, params: jax.Array | None = None) -> jax.Array:
         return jnp.concatenate([state[:4], jnp.asarray(params, jnp.float32)])
@@ -81,6 +89,13 @@ class PointMass(ContextualMDP):
 
     def success(self, state: jax.Array, context: jax.Array) -> jax.Array:
         return distance_to_goal(state) < SUCCESS_RADIUS
+
+    def first_crash(self, x: jax.Array, y: jax.Array, context: jax.Array) -> Crash:
+        return through_the_wall(x, y, context)
+
+    def gate(self, context: FloatArray) -> tuple[float, float]:
+        """Its left and its right end."""
+        return float(context[0] - context[1] / 2), float(context[0] + context[1] / 2)
 
     def source(self, rng: np.random.Generator) -> Particles:
         return self._particles(self.source_moments, rng)
@@ -105,7 +120,8 @@ class PointMass(ContextualMDP):
         ticks = (np.arange(size) + 0.5) / size * 2 * ARENA - ARENA
         x, y = np.meshgrid(ticks, -ticks)
         canvas = np.full((size, size, 3), 255, np.uint8)
-        canvas[(np.abs(y) < 0.06) & (np.abs(x - context[0]) > context[1] / 2)] = 90
+        left, right = self.gate(context)
+        canvas[(np.abs(y) < self.half_wall) & ((x < left) | (x > right))] = 90
         ring = np.hypot(x - GOAL[0], y - GOAL[1])
         canvas[(ring < SUCCESS_RADIUS + 0.04) & (ring > SUCCESS_RADIUS - 0.04)] = (30, 150, 60)
         body = np.asarray(state)
@@ -117,7 +133,22 @@ class PointMass(ContextualMDP):
         return Particles.gaussian(mean, cov, N_PARTICLES, rng, self.context_space.low, self.context_space.high)
 
 
-def simulate(state: jax.Array, force: jax.Array, noise: jax.Array, context: jax.Array) -> jax.Array:
+def through_the_wall(x: jax.Array, y: jax.Array, context: jax.Array) -> Crash:
+    """Whether the path (k + 1 points) crosses y = 0 outside the gate, and where (x, y) it does so first."""
+    crosses = ((y[:-1] >= 0) & (y[1:] < 0)) | ((y[:-1] <= 0) & (y[1:] > 0))
+    share = y[:-1] / jnp.where(crosses, y[:-1] - y[1:], 1.0)
+    x_cross = x[:-1] + share * (x[1:] - x[:-1])
+    outside = crosses & (jnp.abs(x_cross - context[0]) > context[1] / 2)
+    return outside.any(), x_cross[jnp.argmax(outside)], jnp.zeros((), jnp.float32)
+
+
+def simulate(
+    state: jax.Array,
+    force: jax.Array,
+    noise: jax.Array,
+    context: jax.Array,
+    first_crash: Callable[[jax.Array, jax.Array, jax.Array], Crash] = through_the_wall,
+) -> jax.Array:
     """The state (5,) after the substeps of one action, with acceleration noise (SUBSTEPS, 2).
 
     Velocities have a closed form; only the clipped positions need the substeps one by one, so the wall is looked for
@@ -129,19 +160,10 @@ def simulate(state: jax.Array, force: jax.Array, noise: jax.Array, context: jax.
     for before in (state[1:4:2], *velocity[:-1]):
         positions.append(jnp.clip(positions[-1] + DT * before, -ARENA, ARENA))
     x, y = jnp.stack(positions).T
-    hit, x_hit = first_crash(x, y, context)
+    hit, x_hit, y_hit = first_crash(x, y, context)
     moved = jnp.stack([x[-1], velocity[-1, 0], y[-1], velocity[-1, 1], 0.0])
-    crashed = jnp.stack([x_hit, 0.0, 0.0, 0.0, 1.0])
+    crashed = jnp.stack([x_hit, 0.0, y_hit, 0.0, 1.0])
     return jnp.where(state[4] > 0, state, jnp.where(hit, crashed, moved))
-
-
-def first_crash(x: jax.Array, y: jax.Array, context: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Whether the path (k + 1 points) crosses y = 0 outside the gate, and where it does so first."""
-    crosses = ((y[:-1] >= 0) & (y[1:] < 0)) | ((y[:-1] <= 0) & (y[1:] > 0))
-    share = y[:-1] / jnp.where(crosses, y[:-1] - y[1:], 1.0)
-    x_cross = x[:-1] + share * (x[1:] - x[:-1])
-    outside = crosses & (jnp.abs(x_cross - context[0]) > context[1] / 2)
-    return outside.any(), x_cross[jnp.argmax(outside)]
 
 
 def distance_to_goal(state: jax.Array) -> jax.Array:

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from geodesic.contexts import ContextSpace, FloatArray, Particles, as_number
+from geodesic.envs.around import way_around
 from geodesic.envs.cmdp import ContextualMDP
 from geodesic.errors import InvalidInput
 from geodesic.metrics import Euclidean, Metric
@@ -211,33 +212,8 @@ def nearest_free(points: FloatArray) -> FloatArray:
 def path_length(starts: FloatArray, ends: FloatArray, thinner: float = 0.0) -> FloatArray:
     """Length (n,) of the shortest way around the inflated wall, infinite to or from a place inside it.
 
-    It is a straight line, or turns at the wall's two right corners. `thinner` takes that much off each of its faces.
+    `thinner` takes that much off each of its faces.
     """
     right, lower, upper = _RIGHT - thinner, _LOWER + thinner, _UPPER - thinner
     corners = np.array([(right, lower), (right, upper)])
-
-    def leg(a: FloatArray, b: FloatArray) -> FloatArray:
-        return np.where(_blocked(a, b, right, lower, upper), np.inf, np.linalg.norm(b - a, axis=1))
-
-    ways = [leg(starts, ends)]
-    for first in corners:
-        for last in corners:
-            turn = np.broadcast_to(first, starts.shape)
-            leave = np.broadcast_to(last, starts.shape)
-            ways.append(leg(starts, turn) + np.linalg.norm(last - first) + leg(leave, ends))
-    return np.asarray(np.min(ways, axis=0))
-
-
-def _blocked(a: FloatArray, b: FloatArray, right: float, lower: float, upper: float) -> NDArray[np.bool_]:
-    """Which lines a-b (n, 2) run through the open wall x < right, lower < y < upper."""
-    enter, leave = np.zeros(len(a)), np.ones(len(a))
-    # In shares of the way: where each half-plane  value + share * slope > 0  begins and ends, cut with the others.
-    for value, slope in (
-        (right - a[:, 0], a[:, 0] - b[:, 0]),
-        (a[:, 1] - lower, b[:, 1] - a[:, 1]),
-        (upper - a[:, 1], a[:, 1] - b[:, 1]),
-    ):
-        root = -value / np.where(slope == 0, 1.0, slope)
-        enter = np.maximum(enter, np.where(slope > 0, root, np.where((slope == 0) & (value <= 1e-12), np.inf, 0.0)))
-        leave = np.minimum(leave, np.where(slope < 0, root, 1.0))
-    return np.asarray(leave - enter > 1e-9)
+    return way_around(starts, ends, np.array([-np.inf, lower]), np.array([right, upper]), corners)

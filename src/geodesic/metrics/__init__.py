@@ -10,7 +10,11 @@ from geodesic.metrics.bisimulation import TabularCMDP, contextual_distance
 from geodesic.metrics.euclidean import Euclidean
 from geodesic.metrics.graph import Graph, Matrix
 
-LEARNED = {"ReturnLift": "geodesic.metrics.returns", "Embedding": "geodesic.metrics.embedding"}
+LEARNED = {
+    "ReturnLift": "geodesic.metrics.returns",
+    "ReturnGap": "geodesic.metrics.returns",
+    "Embedding": "geodesic.metrics.embedding",
+}
 
 __all__ = [
     "Embedding",
@@ -19,6 +23,7 @@ __all__ = [
     "Matrix",
     "Metric",
     "Recipe",
+    "ReturnGap",
     "ReturnLift",
     "TabularCMDP",
     "contextual_distance",

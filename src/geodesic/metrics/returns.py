@@ -15,7 +15,7 @@ from geodesic.checks import FloatArray, as_array, as_count, as_nonnegative, as_n
 from geodesic.contexts import ContextSpace, Episodes, as_bounded
 from geodesic.errors import InvalidInput
 from geodesic.metrics.base import latest
-from geodesic.metrics.graph import Graph
+from geodesic.metrics.graph import Graph, Matrix
 
 Returns = Callable[[FloatArray], FloatArray]  # contexts (n, d) -> expected returns (n,)
 
@@ -79,7 +79,7 @@ class ReturnDifference:
     """d(c, c') = |J(c) - J(c')|, the paper's surrogate for the pi-contextual-distance.
 
     It is one-dimensional, so contexts of equal return collapse and there is no way between two contexts to follow:
-    it only offers distances, which `Embedding` fits.
+    it only offers distances, which `Embedding` fits and `ReturnGap` takes as they are.
     """
 
     def __init__(self, returns: Returns) -> None:
@@ -87,6 +87,36 @@ class ReturnDifference:
 
     def pairwise(self, x: FloatArray, y: FloatArray) -> FloatArray:
         return np.abs(self.returns(x)[:, None] - self.returns(y)[None])
+
+
+@dataclass(frozen=True)
+class ReturnGap:
+    """Recipe: d(c, c') = |J(c) - J(c')| between the points of a discrete space, J the return model of latest episodes.
+
+    Contexts of equal return collapse, near or not: it is here to be compared with.
+    """
+
+    space: ContextSpace
+    worst_return: float
+    memory: int = MEMORY
+
+    def __post_init__(self) -> None:
+        check(self, space=as_bounded, worst_return=as_number, memory=as_count)
+        if self.space.support is None:
+            raise InvalidInput("expected a discrete context space, got a box; try ReturnLift")
+
+    def fit(self, episodes: Episodes, rng: np.random.Generator, anchors: ArrayLike | None = None) -> GapMatrix:
+        seen = latest(episodes, self.space, self.memory, rng)
+        return GapMatrix(ReturnModel(seen.contexts, seen.returns, self.space, self.worst_return), self.space)
+
+
+class GapMatrix(Matrix):
+    """The return differences between all support points, and the returns that they are of."""
+
+    def __init__(self, returns: Returns, space: ContextSpace) -> None:
+        self.returns = returns
+        support = lattice(space)
+        super().__init__(ReturnDifference(returns).pairwise(support, support), support)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from types import NoneType
 
 import numpy as np
 
-from geodesic.checks import FloatArray, IntArray, as_path
+from geodesic.checks import FloatArray, IntArray, as_path, is_number
 from geodesic.curricula import REGISTRY
 from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.records.archive import first_line
@@ -80,8 +80,13 @@ class RunResult:
 
     @property
     def threshold(self) -> float:
-        """The mean training score above which a stage counts as mastered; NaN where the run has none."""
-        return self._number("threshold")
+        """The mean training score above which a stage counts as mastered; NaN where the run has none.
+
+        One that is an option of its method is the one in force.
+        """
+        own = self.config.get("options")
+        level = own.get("threshold") if isinstance(own, dict) else None
+        return float(level) if is_number(level) else self._number("threshold")
 
     @property
     def solved(self) -> float:

@@ -39,11 +39,16 @@ Goals = Sequence[tuple[float, float]]
 
 @styled
 def panels(
-    rows: Mapping[str, Sequence[Particles | None]], titles: Sequence[str], grid: IntArray, goals: Goals, title: str
+    rows: Mapping[str, Sequence[Particles | None]],
+    titles: Sequence[str],
+    grid: IntArray,
+    goals: Goals,
+    title: str,
+    star: str = "goal",
 ) -> Figure:
     """A row of grids for each label: cells (row, column) shaded by their probability; None where there is none yet.
 
-    grid (rows, columns), 1 for walls; goals: (row, column) of each.
+    grid (rows, columns), 1 for walls; goals: (row, column) of each, and what they are.
     """
     shares = {label: [_on_grid(grid, particles) for particles in path] for label, path in rows.items()}
     norm = _norm([cells for path in shares.values() for cells in path])
@@ -56,12 +61,12 @@ def panels(
     for axes, text in zip(grid_of_axes[0], titles):
         axes.set_title(text)
     _colour_bar(figure, grid_of_axes, norm)
-    figure.suptitle("; ".join(filter(None, (title, goal_key(goals)))))
+    figure.suptitle("; ".join(filter(None, (title, goal_key(goals, star)))))
     return figure
 
 
 @styled
-def stages(run: RunResult, grid: IntArray, goals: Goals) -> Figure:
+def stages(run: RunResult, grid: IntArray, goals: Goals, star: str = "goal") -> Figure:
     """The distributions of a run's stages, in order, with the step at which each began."""
     shown = evenly(run.curriculum, MOST)
     shares = [_on_grid(grid, stage.particles) for stage in shown]
@@ -78,7 +83,7 @@ def stages(run: RunResult, grid: IntArray, goals: Goals) -> Figure:
         axes.set_title(stage_title(stage, stage.stage in explored), fontsize=9)
     _colour_bar(figure, grid_of_axes, norm)
     title = stages_title(run, len(shown), len(run.curriculum))
-    figure.suptitle("; ".join(filter(None, (title, goal_key(goals)))))
+    figure.suptitle("; ".join(filter(None, (title, goal_key(goals, star)))))
     return figure
 
 
@@ -99,7 +104,7 @@ def _norm(cells: Sequence[FloatArray]) -> PowerNorm:
 
 def _draw(axes: Axes, grid: IntArray, goals: Goals, shares: FloatArray, norm: PowerNorm) -> None:
     colours = colormaps[HEAT](norm(shares))
-    colours[grid == 1] = to_rgba(WALL)
+    colours[(grid == 1) & (shares == 0)] = to_rgba(WALL)  # a wall can be a context too, if nobody gets there
     axes.imshow(colours, interpolation="nearest")
     for row, column in goals:
         axes.scatter([column], [row], marker="*", s=80, facecolor=GOAL, edgecolor=INK, linewidth=0.7, zorder=3)

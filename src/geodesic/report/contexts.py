@@ -83,7 +83,7 @@ def at_moment(run: RunResult, share: float) -> Particles | None:
 
 def _draw(rows: Rows, titles: Sequence[str], colours: Mapping[str, Colour], scene: Scene, title: str) -> Figure:
     if scene.cells is not None:
-        return cells.panels(rows, titles, scene.cells, scene.drawing.goals, title)
+        return cells.panels(rows, titles, scene.cells, scene.drawing.goals, title, scene.drawing.star)
     shown = views(scene)
     figure = new_figure(1.95 * len(titles) + 1.3, 1.75 * len(rows) * len(shown) + 1.1)
     alike = len(shown) == 1

@@ -32,7 +32,7 @@ from geodesic.report.text import MEASURES, measured
 FEW_BANDS = 4  # that can be told apart on top of each other
 COLUMNS = 3  # of panels, where there are more
 EPISODES = 20  # that a rolling mean of training scores joins
-EXPLORING = "exploring for the metric"
+EXPLORING = "exploring"
 
 
 @dataclass(frozen=True)

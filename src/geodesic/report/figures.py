@@ -15,6 +15,7 @@ from geodesic.contexts import Particles
 from geodesic.records.files import clear_leftovers
 from geodesic.records.reader import RunResult, by_label, load_comparison, load_run
 from geodesic.report import cells, contexts, curves
+from geodesic.report.atoms import atoms, is_gated
 from geodesic.report.distances import distance_matrix
 from geodesic.report.paths import path_summary
 from geodesic.report.scene import Scene, scene_of
@@ -34,6 +35,8 @@ def write_run_figures(folder: str | Path, task: Task | None = None, also: Sequen
     written = [save(curves.single_run(run), out / "run.png", also)]
     if run.curriculum:
         scene = scene_of([run], task)
+        if is_gated(run):
+            written.append(save(atoms(run, scene), out / "atoms.png", also))
         figure = _stages(run, scene)
         if figure is not None:
             written.append(save(figure, out / "stages.png", also))
@@ -98,7 +101,7 @@ def _out(folder: str | Path) -> Path:
 def _stages(run: RunResult, scene: Scene) -> Figure | None:
     """The figure of a run's stages, where there is more to see than contexts at five moments."""
     if scene.cells is not None:
-        return cells.stages(run, scene.cells, scene.drawing.goals)
+        return cells.stages(run, scene.cells, scene.drawing.goals, scene.drawing.star)
     if scene.flat and path_stages(run) and (scene.drawing.walls or _refitted(run)):
         return stages(run, scene)
     return None

@@ -34,6 +34,7 @@ COLOURS = {
     "linear": "#009E73",
     "uniform": "#0072B2",
     "target-only": "#808080",
+    "procurl-target": "#44AA99",
     # gradient under a distance that it learned
     "embedding": "#8E6BBF",
     "return-lift": "#882255",

@@ -20,8 +20,10 @@ BACKENDS = {
 }
 METRICS = {
     "l2": "straight lines between contexts",
-    "graph": "steps between discrete contexts",
+    "graph": "shortest paths between discrete contexts",
     "contextual": "the exact contextual distance of a tabular environment under its optimal policy (Algorithm 3)",
+    "optimal-returns": "difference of the best returns of a tabular environment, from value iteration",
+    "policy-returns": "difference of the agent's returns, refitted while training",
     "embedding": "a latent space learned from return differences while training (Algorithms 4 and 5)",
     "embedding-raw": "the embedding in the units of contexts and returns, as the paper's authors fit it",
     "return-lift": "shortest paths over a nearest-neighbour graph lifted by the return, refitted while training",
@@ -46,7 +48,7 @@ def configure(
     learner: PPO(...), SAC(...) or, in words, 'sac:learning_rate=1e-3', which changes the task's own where it is a SAC.
     """
     task = load(task)
-    name, options, chosen = resolve(task, method, metric)
+    name, options, chosen = resolve(task, method, metric, threshold)
     as_name(backend, "backend", BACKENDS)
     algorithm, settings = learner_of(task, learner)
     made = learners.make(algorithm, settings)

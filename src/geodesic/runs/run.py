@@ -189,7 +189,7 @@ def trainer_of(configs: Sequence[RunConfig], task: Task) -> Trainer:
         return HostTrainer(task, learner, first.segment, first.eval_episodes, first.eval_policy)
     discount = first.discount if first.measure == "discounted" else None
     program = _program(task, cast(Hashable, learner), first.segment, first.eval_episodes, first.eval_policy, discount)
-    return CompiledTrainer(program, task.target_particles, first.measure)
+    return CompiledTrainer(program, task.evaluation_particles, first.measure)
 
 
 @cache

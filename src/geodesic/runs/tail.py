@@ -42,7 +42,7 @@ def worst_contexts(folder: Path, share: float, task: Task | None = None) -> Tail
     check_share(share)
     config = read_config(folder)
     task = task_of(config, task)
-    contexts = task.target_particles.sample(np.random.default_rng(SEED), CONTEXTS)
+    contexts = task.evaluation_particles.sample(np.random.default_rng(SEED), CONTEXTS)
     repeated = np.repeat(contexts, EPISODES, axis=0)
     first, second = (score_contexts(folder, repeated, SEED + k, task) for k in (1, 0))
     chosen = worst(first.scores.reshape(CONTEXTS, EPISODES), share)

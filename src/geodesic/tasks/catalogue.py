@@ -27,7 +27,7 @@ from geodesic.tasks.methods import parse
 from geodesic.tasks.task import Task
 
 ENTRY_POINTS = "geodesic.tasks"
-OF_TASK = ("measure", "discount", "eval_policy", "eval_episodes")  # options of a built-in task itself
+OF_TASK = ("measure", "discount", "eval_policy", "eval_episodes", "source")  # options of a built-in task itself
 
 
 def load(reference: str | Task, **options: object) -> Task:
@@ -158,8 +158,7 @@ def _cached(name: str, options: tuple[tuple[str, object], ...]) -> Task:
         target_moments=getattr(made, "target_moments", None),
         drawing=BUILT_IN[name](made),
         name=name,
-        **facts,
-        **values,
+        **{**facts, **values},
     )
     words = "".join(f":{key}={value}" for key, value in options)
     return task.named(name, f"{name}{words}")
@@ -194,7 +193,17 @@ def _maze_drawing(mdp: Any) -> Drawing:
     )
 
 
-def _u_maze_drawing(mdp: Any) -> Drawing:
+def _e_maze_drawing(mdp: Any) -> Drawing:
+    return Drawing(
+        cells=(mdp.heights > 0).astype(np.int64),
+        goals=((0.0, 0.0),),
+        star="start",
+        order=np.round(mdp.shortest_paths.distances[0], 3),
+        ordered_by="the way from the start",
+    )
+
+
+def _walls_drawing(mdp: Any) -> Drawing:
     return Drawing(walls=mdp.walls)
 
 
@@ -202,5 +211,9 @@ BUILT_IN: dict[str, Callable[[Any], Drawing]] = {
     "maze": _maze_drawing,
     "point-mass": lambda mdp: Drawing(),
     "fetch-push": lambda env: Drawing(goals=(tuple(env.box.tolist()),), star="box"),
-    "u-maze": _u_maze_drawing,
+    "u-maze": _walls_drawing,
+    "e-maze": _e_maze_drawing,
+    "sparse-goal": _walls_drawing,
+    "point-mass-bimodal": lambda mdp: Drawing(),
+    "point-mass-nd": lambda mdp: Drawing(),
 }

@@ -8,7 +8,9 @@ from typing import Any
 from geodesic import curricula
 from geodesic.checks import as_a, as_number
 from geodesic.curricula import Curriculum, Problem
+from geodesic.curricula.base import AUTO
 from geodesic.errors import InvalidInput, shown
+from geodesic.metrics.base import Recipe
 from geodesic.tasks.task import Task
 
 Options = dict[str, Any]
@@ -39,14 +41,18 @@ def _value(text: str) -> Any:
             return text
 
 
-def resolve(task: Task, method: str, metric: str | None = None) -> tuple[str, Options, str | None]:
+def resolve(
+    task: Task, method: str, metric: str | None = None, threshold: float | None = None
+) -> tuple[str, Options, str | None]:
     """A method's name, its options with the task's defaults, and the name of the metric it uses, if it uses one.
 
-    `metric` is also an option of the method: gradient:metric=embedding:step=0.1.
+    `metric` is also an option of the method: gradient:metric=embedding:step=0.1. A threshold that is given for the run
+    takes the place of one that the task has for this method.
     """
     as_a(Task, task, "task")
     name, options = parse(method)
     known = curricula.options_of(name)
+    usual = {key: value for key, value in task.methods.get(name, {}).items() if key != "threshold" or threshold is None}
     asked = options.pop("metric", None)
     if None not in (asked, metric) and asked != metric:
         raise InvalidInput(f"expected one metric, got {metric!r} and {method!r}")
@@ -54,12 +60,18 @@ def resolve(task: Task, method: str, metric: str | None = None) -> tuple[str, Op
     if "metric" not in known:
         if chosen is not None:
             raise InvalidInput(f"expected a method that uses a metric (gradient), got {name} with metric {chosen}")
-        return name, {**task.methods.get(name, {}), **options}, None
+        return name, {**usual, **options}, None
+    if curricula.REGISTRY[name].on_support and (task.space.support is None or not task.metric_names):
+        if chosen is not None:
+            raise InvalidInput(f"expected discrete contexts for {name} with a metric, got {task.name} with {chosen}")
+        return name, {**usual, **options}, None
     if not task.metric_names:
         task.make_metric()  # says what to add
     if chosen is not None:
         task.check_metric(chosen)
-    return name, {**task.methods.get(name, {}), **options}, chosen or task.metric_names[0]
+        if curricula.REGISTRY[name].on_support and isinstance(task.make_metric(chosen), Recipe):
+            raise InvalidInput(f"expected a metric that is known before training for {name}, got {chosen}")
+    return name, {**usual, **options}, chosen or task.metric_names[0]
 
 
 def problem(task: Task, metric: str | None, threshold: float) -> Problem:
@@ -70,7 +82,7 @@ def problem(task: Task, metric: str | None, threshold: float) -> Problem:
     if not threshold < best:
         raise InvalidInput(f"expected a threshold that the target can reach (below {best:g}), got {threshold:g}")
     return Problem(
-        source=task.source_particles,
+        source=AUTO if task.source == AUTO else task.source_particles,
         target=task.target_particles,
         space=task.space,
         threshold=threshold,

@@ -27,7 +27,8 @@ from geodesic.checks import (
     check,
     optional,
 )
-from geodesic.contexts import ContextSpace, Particles, Side
+from geodesic.contexts import ContextSpace, Particles, Side, as_bounded
+from geodesic.curricula.base import AUTO
 from geodesic.envs.gymnasium import Apply, ContextualEnv, ContextWrapper, Env
 from geodesic.errors import GeodesicError, InvalidInput, UnknownName, shown
 from geodesic.metrics.base import Metric, Recipe, as_metric_or_recipe
@@ -39,6 +40,7 @@ Range = Mapping[
     str, float | tuple[float, float]
 ]  # a value, or bounds within which it is uniform, for each context value
 Distribution = Particles | Range | Callable[[np.random.Generator], Particles]
+Auto = Literal["auto"]
 MetricMaker = Callable[["Task", float], Metric | Recipe]  # (task, threshold) -> the metric
 Moments = tuple[FloatArray, FloatArray]
 
@@ -55,7 +57,9 @@ class Task:
         with `apply(env, **context)`, which puts a context into it, and `observe`, whether the agent sees the context
     contexts: {"length": (0.05, 1.0), "gravity": (2.0, 30.0, "m/s²")}, a ContextSpace, or the environment's own
     source, target: Particles; ranges such as {"length": 0.5, "gravity": (9, 10)}, uniform within them; or a function
-        of a generator. The source may be left to the environment; the target too
+        of a generator. The source may be left to the environment; the target too. The source "auto" is found: methods
+        search the whole space until the threshold is first met
+    evaluation: the distribution that agents are evaluated on, likewise; the environment's own, or else the target
     threshold: a stage is mastered above this mean; solved: the target counts as solved above this one (default: the
         threshold)
     measure: what thresholds and curricula look at: "return", "discounted" (by `discount`) or "success"
@@ -79,8 +83,9 @@ class Task:
 
     env: Any
     contexts: ContextSpace | Mapping[str, Side] | None = None
-    source: Distribution | None = None
+    source: Distribution | Auto | None = None
     target: Distribution | None = None
+    evaluation: Distribution | None = None
     threshold: float = math.nan
     solved: float | None = None
     measure: Measure = "return"
@@ -133,7 +138,7 @@ class Task:
         self.drawing.check(self.space)
         if self.metric is not None:
             self.check_metric(self.metric)
-        for side in ("source", "target"):
+        for side in ("source", "target", "evaluation"):
             getattr(self, f"{side}_particles")
 
     def __repr__(self) -> str:
@@ -156,13 +161,19 @@ class Task:
 
     @cached_property
     def source_particles(self) -> Particles:
-        """Where the curriculum starts, the same for every seed."""
+        """Where the curriculum starts, the same for every seed; where it is searched for, the whole space."""
         return self._particles("source", 1)
 
     @cached_property
     def target_particles(self) -> Particles:
         """Where it should lead, the same for every seed."""
         return self._particles("target", 0)
+
+    @cached_property
+    def evaluation_particles(self) -> Particles:
+        """Where agents are evaluated, the same for every seed: the target, unless it is said otherwise."""
+        stated = self.evaluation is not None or self._of_env("evaluation") is not None
+        return self._particles("evaluation", 2) if stated else self.target_particles
 
     @property
     def solved_above(self) -> float:
@@ -227,7 +238,7 @@ class Task:
         if stated is not None:
             return as_metric_or_recipe(stated(self, level), f"metric {name!r}")
         of_env = self._of_env("metric")
-        found: Metric | None = of_env(name) if of_env is not None else None
+        found: Metric | Recipe | None = of_env(name) if of_env is not None else None
         return found if found is not None else standard_metric(self, name, level)
 
     def make(self, render_mode: str | None = None) -> Env:
@@ -258,8 +269,13 @@ class Task:
     def _particles(self, side: str, seed: int) -> Particles:
         given = self._of_env(side) if getattr(self, side) is None else getattr(self, side)
         if given is None:
+            found = ', or "auto", which finds one' if side == "source" else ""
             raise InvalidInput(
-                f'expected {side}=, such as {{"{self.space.names[0]}": (low, high)}} or Particles(points)'
+                f'expected {side}=, such as {{"{self.space.names[0]}": (low, high)}} or Particles(points){found}'
+            )
+        if side == "source" and given == AUTO:
+            return as_bounded(self.space, "contexts, where the source is searched for,").uniform(
+                PARTICLES, np.random.default_rng(seed)
             )
         if isinstance(given, Mapping):
             given = uniform_within(given, self.space, side)

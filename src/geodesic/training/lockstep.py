@@ -154,7 +154,7 @@ class Group:
 
         An episode is told by the run's seed, the step and its number, whichever environment it is in.
         """
-        count, target = self.shared.eval_episodes, self.shared.task.target_particles
+        count, target = self.shared.eval_episodes, self.shared.task.evaluation_particles
         lanes = min(self.n, count)
         self._evaluators = self._evaluators or [self._slot() for _ in self.seeds for _ in range(lanes)]
         obs = np.zeros((len(self.seeds), lanes, self.obs.shape[-1]), np.float32)

@@ -215,7 +215,7 @@ def own_config(
     task: Task, method: str, seed: int, steps: int | None, metric: str | None, threshold: float | None
 ) -> RunConfig:
     """The description of a run whose loop is somebody else's."""
-    name, options, chosen = resolve(task, method, metric)
+    name, options, chosen = resolve(task, method, metric, threshold)
     level = task.threshold if threshold is None else as_number(threshold, "threshold")
     return RunConfig(
         task=task.reference or task.name,

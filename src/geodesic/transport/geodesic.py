@@ -62,19 +62,19 @@ class Geodesic:
         return solve(self.source, self.target, self.metric)
 
     @cached_property
-    def _ends(self) -> tuple[FloatArray, FloatArray]:
+    def ends(self) -> tuple[FloatArray, FloatArray]:
         return self.source.points[self.plan.rows], self.target.points[self.plan.cols]
 
     @cached_property
     def length(self) -> float:
         """W(source, target): W2 for Euclidean contexts, W1 on graphs and matrices."""
-        return self.metric.length(pairs(self.metric, *self._ends), self.plan.mass)
+        return self.metric.length(pairs(self.metric, *self.ends), self.plan.mass)
 
     def __call__(self, t: float) -> Particles:
         t = as_share(t, "t")
         if t in (0.0, 1.0):
             return self.target if t else self.source
-        points, shares = self.metric.interpolate(*self._ends, t)
+        points, shares = self.metric.interpolate(*self.ends, t)
         mass = (self.plan.mass[:, None] * shares).ravel()
         points = points.reshape(len(mass), -1)
         if isinstance(self.metric, Discrete):

@@ -39,7 +39,7 @@ class Onward:
 
     def share(self, alpha: float) -> float:
         """The share of the way that is left; 1 / 3 is meant where rounding gives 0.33333333333333337."""
-        share = (alpha - self.start) / (1 - self.start)
+        share = (alpha - self.start) / (1 - self.start) if self.start < 1 else 1.0
         whole = round(1 / share) if share > 0 else 0
         return 1 / whole if whole and abs(share * whole - 1) < 1e-9 else share
 

@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import typing
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
 from geodesic.checks import as_count, as_integer, as_number
-from geodesic.contexts import Arrays, Episodes, FloatArray, Particles
+from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles
 from geodesic.curricula.base import Curriculum, State
+from geodesic.curricula.gradient.auto import Auto
 from geodesic.curricula.gradient.paces import FixedStep, Pace, Path
+from geodesic.errors import InvalidInput
 
 
 @dataclass(frozen=True, repr=False)
 class StagedState(State):
     """recent: the returns of this stage's last episodes; steps: environment steps of this stage's episodes;
 
-    moves: how often alpha changed; seen: the latest episodes of any stage, as many as path and pace ask for. Under a
-    metric that is refitted: trained, the distribution last trained on, which the next move starts from, and picture,
-    what `snapshot` shows of the last refit.
+    moves: how often alpha changed; seen: the latest episodes of any stage, as many as path and pace ask for; fresh:
+    this stage's episodes since the pace last looked. Under a metric that is refitted: trained, the distribution last
+    trained on, which the next move starts from, and picture, what `snapshot` shows of the last refit. Under a gate:
+    progress, the share of its way that each atom has come, or each point of the distribution where the metric is
+    refitted; empty: none has left.
     """
 
     recent: FloatArray = field(default_factory=lambda: np.zeros(0))
     steps: int = 0
     moves: int = 0
+    fresh: int = 0
     seen: Episodes = field(default_factory=lambda: Episodes.empty(1))
     trained: Particles | None = None
     picture: Arrays = field(default_factory=dict)
+    progress: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def absorb(self, episodes: Episodes, window: int, memory: int) -> Self:
         """Take note of the episodes that began in this stage; those of earlier stages only count as seen."""
@@ -38,6 +44,7 @@ class StagedState(State):
         return self.replace(
             recent=np.concatenate([self.recent, own.returns])[-window:],
             steps=self.steps + int(own.lengths.sum()),
+            fresh=self.fresh + len(own),
             seen=self.seen.followed_by(episodes)[-memory:] if memory else self.seen,
         )
 
@@ -47,11 +54,11 @@ class StagedState(State):
             distribution=distribution,
             stage=self.stage + 1,
             alpha=alpha,
-            done=alpha >= 1.0,
             event=event,
             kind="train",
             recent=np.zeros(0),
             steps=0,
+            fresh=0,
         )
 
 
@@ -59,18 +66,26 @@ class StagedState(State):
 class Staged(Curriculum[StagedState]):
     """One stage on along `path` whenever `pace` says so; at alpha = 1 the target itself.
 
-    `step` is the paper's: a number, with which go threshold, window and max_stage_steps (`FixedStep`); or a pace of
-    one's own (`Pace`), which has all of them itself.
+    `step` is the paper's: a number, with which go threshold, window and max_stage_steps (`FixedStep`); or "auto", with
+    which go threshold, success, window, stride, memory and width (`Auto`; contexts are compared in units in which the
+    diagonal of the space, or of a box around both ends, has length 1); or a pace of one's own (`Pace`), which has all
+    of them itself.
     """
 
     state_type: ClassVar[type[State]] = StagedState
 
     source: Particles
     target: Particles
-    step: float | Pace = 0.1
+    step: float | Literal["auto"] | Pace = 0.1
     threshold: float = 0.0
     window: int = 20
     max_stage_steps: int | None = None
+    _: KW_ONLY
+    stride: float = 0.2
+    memory: int = 200
+    width: float = 0.04
+    success: float = 0.0
+    space: ContextSpace | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,7 +96,23 @@ class Staged(Curriculum[StagedState]):
     def pace(self) -> Pace:
         if isinstance(self.step, Pace) and not isinstance(self.step, type):  # a class has its parts too
             return self.step
+        if isinstance(self.step, str):
+            return self.auto
         return FixedStep(typing.cast(float, self.step), self.threshold, self.window, self.max_stage_steps)
+
+    @cached_property
+    def auto(self) -> Auto:
+        if isinstance(self.step, str) and self.step != "auto":
+            raise InvalidInput(f"expected step in (0, 1], 'auto' or a pace, got {self.step!r}")
+        return Auto(self.threshold, self.unit, self.stride, self.window, self.memory, self.width, self.success)
+
+    @property
+    def unit(self) -> FloatArray:
+        """What contexts are divided by before the estimate compares them, shape (d,)."""
+        if self.space is not None and self.space.bounded:
+            return self.space.unit_length
+        ends = np.concatenate([self.source.points, self.target.points])
+        return ContextSpace(ends.min(axis=0), ends.max(axis=0)).unit_length
 
     @property
     @abstractmethod
@@ -96,15 +127,20 @@ class Staged(Curriculum[StagedState]):
             return state
         state = state.absorb(episodes, self.pace.window, self.pace.memory)
         verdict = self.pace.verdict(state)
-        return self.move(state, self.path, verdict) if verdict else state
+        return self.move(state, self.path, verdict) if verdict else self.looked(state)
+
+    def looked(self, state: StagedState) -> StagedState:
+        """The same stage; one that was long enough to be looked at is looked at again after as many episodes."""
+        return state.replace(fresh=0) if state.fresh >= self.pace.window else state
 
     def move(self, state: StagedState, path: Path, verdict: str) -> StagedState:
         """To where the pace says, if that is elsewhere; it may overshoot either end."""
         alpha = float(np.clip(as_number(self.pace.alpha(state, path), "the next alpha"), 0.0, 1.0))
         if alpha == state.alpha:
-            return state
+            return state.replace(fresh=0)
         distribution = self.target if alpha == 1.0 else path(alpha)
-        return state.enter(distribution, alpha, verdict).replace(moves=state.moves + 1)
+        done = alpha == 1.0 and not isinstance(self.pace, Auto)
+        return state.enter(distribution, alpha, verdict).replace(moves=state.moves + 1, done=done)
 
     def snapshot(self, state: StagedState) -> Arrays:
         return state.picture

@@ -9,6 +9,7 @@ import numpy as np
 
 from geodesic.contexts import Episodes, FloatArray
 from geodesic.errors import InvalidInput
+from geodesic.integrations.scores import score_of
 from geodesic.tasks import Task
 from geodesic.training.trainer import Report
 
@@ -60,10 +61,3 @@ class Heard:
         success = float(info.get("is_success", np.nan))
         score = score_of(self.task, earned, success, discounted)
         return np.asarray(info["context"], np.float64), earned, length, int(info["stage"]), success, score
-
-
-def score_of(task: Task, earned: float, success: float, discounted: float) -> float:
-    """An episode in the task's measure."""
-    if task.measure == "success" and np.isnan(success):
-        raise InvalidInput("expected info['is_success'], since that is what the task measures, got none")
-    return {"return": earned, "success": success, "discounted": discounted}[task.measure]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from geodesic.contexts import FloatArray
 from geodesic.errors import InvalidInput
-from geodesic.integrations.sb3.episodes import score_of
+from geodesic.integrations.scores import score_of
 from geodesic.tasks import Task
 from geodesic.training.trainer import Evaluation
 
@@ -34,7 +34,7 @@ class Examiner:
     def evaluate(self, model: Model, seed: int, step: int) -> Evaluation:
         """The same contexts for the same seed and step, whatever the model."""
         rng = np.random.default_rng([seed, _EVALUATION, step])
-        return self.examine(model, self.task.target_particles.sample(rng, self.episodes), rng)
+        return self.examine(model, self.task.evaluation_particles.sample(rng, self.episodes), rng)
 
     def examine(self, model: Model, contexts: FloatArray, rng: np.random.Generator) -> Evaluation:
         """An episode in each of the contexts (n, d)."""

@@ -1,0 +1,120 @@
+"""GRADIENT's paces beside its rivals: how early they solve a task, how surely, and how well they end.
+
+    python -m benchmarks.paces                                     # PointMass, three seeds
+    python -m benchmarks.paces maze point-mass u-maze --seeds 20 --first-seed 1000 --at-once 20
+    python -m benchmarks.paces point-mass --steps 800000 --goal 80 --methods gradient,gradient:gate=true,currot
+
+Each task is a `geodesic compare` in a folder of its own under --out: called again, it goes on where it stopped, and
+finished runs are taken as they are. Columns: seeds that solve the task for good; steps to that and to the first time,
+medians; final scores, interquartile means; seeds whose final score is above --goal (default: the level that counts as
+solved); the probability that a seed solves it earlier than one of the first method, and that it ends higher than one of
+CURROT. Brackets hold 95 % intervals. Settings are chosen on seeds below 100, and reported on others.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from geodesic.analysis.intervals import Estimate, iqm_of, median_of, probability_of_improvement
+from geodesic.analysis.statistics import Seeds, of_seeds
+from geodesic.cli import main as geodesic
+from geodesic.curricula import REGISTRY
+from geodesic.records.reader import RunResult, by_label, load_comparison
+
+METHODS = (
+    "gradient",
+    "gradient:step=auto",
+    "gradient:gate=true",
+    "gradient:gate=true:source=auto",
+    "currot",
+    "spdl",
+    "wb-spdl",
+    "procurl-target",
+    "uniform",
+    "target-only",
+)
+HEADER = (
+    "method",
+    "seeds",
+    "solved",
+    "at the goal",
+    "stays above",
+    "first above",
+    "final IQM",
+    "P(faster)",
+    "P(better)",
+)
+
+
+def shown(estimate: Estimate | None, unit: float = 1.0, digits: int = 1) -> str:
+    """A value with its interval, where the seeds are enough for one."""
+    if estimate is None or np.isnan(estimate.value):
+        return "-"
+    if np.isinf(estimate.value):
+        return "never"
+    value, low, high = (f"{x / unit:.{digits}f}" for x in (estimate.value, estimate.low, estimate.high))
+    return value if np.isnan(estimate.low) else f"{value} [{low}, {high}]"
+
+
+def line(label: str, own: Seeds, first: Seeds | None, currot: Seeds | None, goal: float) -> tuple[str, ...]:
+    """A row of the table."""
+    faster = None if first in (None, own) else probability_of_improvement(-own.times, -first.times)
+    better = None if currot in (None, own) else probability_of_improvement(own.finals, currot.finals)
+    return (
+        label,
+        str(len(own)),
+        str(int(np.isfinite(own.times).sum())),
+        str(int((own.finals > goal).sum())),
+        shown(median_of(own.times), 1e3),
+        shown(median_of(own.firsts), 1e3),
+        shown(iqm_of(own.finals), digits=2),
+        shown(faster, digits=2),
+        shown(better, digits=2),
+    )
+
+
+def table(runs: list[RunResult], goal: float | None) -> str:
+    """All methods of a task; times in thousands of steps."""
+    solved = runs[0].solved
+    seeds = {label: of_seeds(group, solved) for label, group in by_label(runs).items()}
+    seeds = {label: own for label, own in seeds.items() if len(own)}
+    first = next(iter(seeds.values()), None)
+    level = solved if goal is None else goal
+    rows = [HEADER, *(line(label, own, first, seeds.get("currot"), level) for label, own in seeds.items())]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+
+def known(label: str) -> bool:
+    return label.partition(":")[0] in REGISTRY
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", default=["point-mass"])
+    parser.add_argument("--methods", default=",".join(filter(known, METHODS)))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--threshold", type=float)
+    parser.add_argument("--goal", type=float)
+    parser.add_argument("--at-once", type=int)
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--out", type=Path, default=Path("runs/paces"))
+    options = parser.parse_args()
+    passed = ("methods", "seeds", "first_seed", "steps", "threshold", "at_once", "workers")
+    given = {f"--{name.replace('_', '-')}": getattr(options, name) for name in passed}
+    words = [f"{name}={value}" for name, value in given.items() if value is not None]
+    failed = 0
+    for task in options.tasks:
+        out = options.out / task.replace(":", "-").replace("/", "-")
+        failed |= geodesic(["compare", task, "--quiet", "--out", str(out), *words])
+        print(f"\n{task}: {' '.join(words)}\n{table(load_comparison(out), options.goal)}\n", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,28 @@
+"""RLlib's PPO on CartPole, with the pole's length and gravity as the context, in two processes of four environments.
+
+The folder is a run folder like any other, and the algorithm's weights are RLlib's to save.
+"""
+
+from ray.rllib.algorithms.ppo import PPOConfig
+
+import geodesic as gd
+from cartpole_sb3 import task
+
+
+def main(iterations=20, steps=50_000, out="runs/rllib", runners=2):
+    config = (
+        PPOConfig()
+        .env_runners(num_env_runners=runners, num_envs_per_env_runner=4)
+        .training(train_batch_size=2048, minibatch_size=256, num_epochs=5)
+        .evaluation(evaluation_interval=5, evaluation_duration=10)
+    )
+    config = gd.rllib.with_curriculum(config, task, "gradient:step=0.25", out=out, steps=steps)
+    algorithm = config.build_algo()
+    try:
+        return [algorithm.train()["curriculum"] for _ in range(iterations)]
+    finally:
+        algorithm.stop()
+
+
+if __name__ == "__main__":
+    print(main()[-1])

@@ -1,0 +1,57 @@
+"""A finite support as CURROT sees it: a table of distances in place of straight lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geodesic.contexts import FloatArray, Particles
+from geodesic.coupling import cheapest
+from geodesic.metrics.graph import Finite
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Distances between support points, in units of the longest way from source to target."""
+
+    metric: Finite
+    source: Particles
+    target: Particles
+
+    @cached_property
+    def distances(self) -> FloatArray:
+        """All of them (n, n)."""
+        ends = (self.metric.index(side.positive().points) for side in (self.source, self.target))
+        longest = self.metric.distances[np.ix_(*ends)].max()
+        return self.metric.distances / (longest if longest > 0 else 1.0)
+
+    def between(self, points: FloatArray, others: FloatArray) -> FloatArray:
+        """Distances (n, m) of points (n, d) and others (m, d)."""
+        return self.distances[np.ix_(self.metric.index(points), self.metric.index(others))]
+
+    def matched(self, points: FloatArray, others: FloatArray) -> NDArray[np.intp]:
+        """For each point its own one of the others, so that the squared distances sum to the least."""
+        return cheapest(self.between(points, others) ** 2)
+
+    def estimate(self, contexts: FloatArray, returns: FloatArray, width: float) -> FloatArray:
+        """The return to expect (n,) at each support point: kernel regression under these distances."""
+        log_kernel = -0.5 * (self.distances[:, self.metric.index(contexts)] / width) ** 2
+        kernel = np.exp(log_kernel - log_kernel.max(axis=1, keepdims=True))
+        return np.asarray(kernel @ returns / kernel.sum(axis=1))
+
+    def onward(self, points: FloatArray, goals: FloatArray, good: NDArray[np.bool_], epsilon: float) -> FloatArray:
+        """For each point the good support point (n, d) nearest to its goal, at most epsilon away or a neighbour.
+
+        Itself, where none is nearer to the goal. Of equally near ones the nearest to the point is taken.
+        """
+        here, goal = self.metric.index(points), self.metric.index(goals)
+        away = self.distances[here]
+        others = np.where(np.arange(len(self.distances)) == here[:, None], np.inf, away)
+        allowed = good & (away <= np.maximum(epsilon, others.min(axis=1))[:, None] * (1 + 1e-9))
+        left = np.where(allowed, self.distances[:, goal].T, np.inf)
+        nearest = np.where(left <= left.min(axis=1, keepdims=True), away, np.inf).argmin(axis=1)
+        better = left[np.arange(len(here)), nearest] < self.distances[here, goal]
+        return np.asarray(self.metric.support[np.where(better, nearest, here)])

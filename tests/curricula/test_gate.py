@@ -1,0 +1,201 @@
+"""The gate: each atom on its own way, as far as the agent is good enough there."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import geodesic as gd
+from geodesic.contexts import ContextSpace
+from geodesic.curricula.gradient.gate import Gate
+from geodesic.errors import InvalidInput
+from geodesic.metrics import Euclidean, Graph, Matrix, ReturnLift
+from geodesic.transport.ways import Ways
+
+SPACE = ContextSpace([0.0, 0.0], [6.0, 4.0])
+CELLS = np.stack(np.meshgrid(np.arange(7.0), np.arange(5.0)), axis=-1).reshape(-1, 2)
+STEPS = np.abs(CELLS[:, None] - CELLS).sum(axis=2)
+METRICS = {
+    "euclidean": Euclidean(),
+    "scaled": Euclidean([6.0, 4.0]),
+    "graph": Graph(CELLS, np.argwhere(np.triu(STEPS == 1))),
+    "matrix": Matrix(STEPS, CELLS),
+}
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A recipe that is fitted in no time."""
+
+    space: ContextSpace = SPACE
+    memory: int = 60
+
+    def fit(self, episodes, rng, anchors=None):
+        return Graph.knn(np.unique(np.concatenate([episodes.contexts, anchors]), axis=0), 6)
+
+
+def ends(name, rng):
+    """Left and right parts of the space: clouds, or masses on the cells."""
+    if name in ("graph", "matrix"):
+        left, right = CELLS[:, 0] <= 1, CELLS[:, 0] >= 5
+        return tuple(gd.Particles.categorical(side * rng.random(35), CELLS) for side in (left, right))
+    return gd.Particles.uniform([0, 0], [1, 4], 12, rng), gd.Particles.uniform([5, 0], [6, 4], 9, rng)
+
+
+def gradient(name, rng, **options):
+    metric = Neighbours() if name == "recipe" else METRICS[name]
+    given = {"gate": True, "threshold": 5.0, "space": SPACE, "window": 10, "explore_steps": 10, "metric": metric}
+    return gd.Gradient(*ends(name, rng), **{**given, **options})
+
+
+def heard(state, rng, score, n=40):
+    contexts = np.concatenate([state.distribution.sample(rng, n), SPACE.draw(n, rng)])
+    return gd.Episodes(contexts, score(contexts), np.full(2 * n, 10), np.full(2 * n, state.stage))
+
+
+def walk(curriculum, rng, score, updates=14):
+    states = [curriculum.init(rng)]
+    for _ in range(updates):
+        states.append(curriculum.update(states[-1], heard(states[-1], rng, score), rng))
+    return states
+
+
+@pytest.fixture(params=[*METRICS, "recipe"])
+def name(request):
+    return request.param
+
+
+def test_where_everything_is_mastered_all_atoms_end_at_the_target_itself(name):
+    rng = np.random.default_rng(0)
+    curriculum = gradient(name, rng)
+    states = walk(curriculum, rng, lambda c: np.full(len(c), 5.0), 30)
+    assert states[-1].alpha == 1.0
+    assert states[-1].distribution is curriculum.target
+    assert (states[-1].progress == 1.0).all()
+    alphas = [state.alpha for state in states]
+    assert max(np.diff(alphas)) <= 0.1 + 1e-9
+
+
+def test_where_nothing_is_mastered_no_atom_moves(name):
+    rng = np.random.default_rng(0)
+    curriculum = gradient(name, rng)
+    for state in walk(curriculum, rng, lambda c: np.full(len(c), 4.9), 6):
+        assert (state.alpha, state.stage) == (0.0, 0)
+        assert state.distribution is curriculum.source
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    name=st.sampled_from(sorted(METRICS)),
+    seed=st.integers(0, 2**16),
+    step=st.sampled_from([0.05, 0.1, 0.3, 1.0]),
+    updates=st.integers(1, 6),
+)
+def test_after_an_update_no_atom_that_could_go_back_stands_below_the_threshold(name, seed, step, updates):
+    """Whatever the agent can do, and whether it learns or forgets: a new random competence at each update."""
+    rng = np.random.default_rng(seed)
+    curriculum = gradient(name, rng, step=step)
+    state = curriculum.init(rng)
+    for _ in range(updates):
+        slope, offset = rng.normal(size=2), rng.normal(4.0, 3.0)
+        episodes = heard(state, rng, lambda c, s=slope, o=offset: o + c @ s + rng.normal(size=len(c)))
+        state = curriculum.update(state, episodes, rng)
+        value = curriculum.auto.values(state.seen)
+        ways = curriculum.ways
+        progress = state.progress if state.progress.size else np.zeros(len(ways))
+        rungs = np.rint(progress * ways.rungs).astype(int)
+        low = ways.values(value, rungs[:, None], np.arange(len(ways)))[:, 0] < 0.0
+        assert (progress[low] == 0.0).all()
+        if not low.any() and 0.0 < state.alpha < 1.0:
+            assert value(state.distribution.positive().points).min() >= -1e-12
+
+
+def test_atoms_stop_where_the_agent_fails_and_the_others_go_on():
+    rng = np.random.default_rng(1)
+    curriculum = gradient("euclidean", rng, width=0.01)
+    last = walk(curriculum, rng, lambda c: np.where((c[:, 1] > 2.0) | (c[:, 0] < 3.0), 9.0, 0.0), 40)[-1]
+    points = last.distribution.points
+    assert ((points[:, 1] > 1.8) | (points[:, 0] < 3.5)).all()
+    assert (last.progress == 1.0).any()
+    assert (last.progress < 0.6).any()
+    assert 0.0 < last.alpha < 1.0
+
+
+def test_atoms_go_back_to_the_nearest_place_that_is_good_enough():
+    rng = np.random.default_rng(2)
+    curriculum = gradient("euclidean", rng, width=0.01, memory=400)
+    there = walk(curriculum, rng, lambda c: np.full(len(c), 9.0), 14)[-1]
+    assert there.alpha == 1.0
+    after = curriculum.update(there, heard(there, rng, lambda c: np.where(c[:, 0] < 4.0, 9.0, 0.0), 300), rng)
+    assert after.event.endswith("atoms back")
+    assert 3.0 < after.distribution.points[:, 0].mean() < 4.2
+
+
+def test_under_a_recipe_each_point_moves_for_itself_and_goes_back_for_itself():
+    rng = np.random.default_rng(3)
+    curriculum = gradient("recipe", rng, width=0.01)
+    states = walk(curriculum, rng, lambda c: np.where((c[:, 1] > 2.0) | (c[:, 0] < 3.0), 9.0, 0.0), 40)
+    trained = [state for state in states if state.kind == "train" and state.progress.size]
+    assert all(len(state.progress) == len(state.distribution) for state in trained)
+    last = trained[-1]
+    assert (last.progress > 0.8).any()
+    assert (last.progress < 0.7).any()
+    lost = last
+    for _ in range(6):
+        lost = curriculum.update(lost, heard(lost, rng, lambda c: np.zeros(len(c)), 100), rng)
+    assert lost.alpha == 0.0
+    assert lost.distribution is curriculum.source
+
+
+def test_a_learned_metric_gates_too():
+    rng = np.random.default_rng(4)
+    recipe = ReturnLift(SPACE, 0.0, 5.0)
+    curriculum = gradient("euclidean", rng, metric=recipe, step=0.5)
+    states = walk(curriculum, rng, lambda c: np.full(len(c), 9.0), 8)
+    assert states[-1].distribution is curriculum.target
+    assert {state.kind for state in states} == {"train", "explore"}
+    assert {"progress", "mass", "heat"} <= set(curriculum.snapshot(states[-1]))
+
+
+def test_a_snapshot_has_the_progress_and_the_mass_of_each_atom(name):
+    rng = np.random.default_rng(5)
+    curriculum = gradient(name, rng)
+    for state in walk(curriculum, rng, lambda c: 9.0 - c[:, 0], 10):
+        arrays = curriculum.snapshot(state)
+        if state.stage == 0:
+            assert "progress" not in arrays
+            continue
+        if state.progress.size:
+            assert arrays["progress"].shape == arrays["mass"].shape
+            assert state.alpha == pytest.approx(arrays["mass"] @ arrays["progress"] / arrays["mass"].sum(), abs=0.02)
+
+
+@pytest.mark.parametrize("progress", [np.zeros(3), np.full(20, 1.5), np.full(20, np.nan)])
+def test_the_state_of_another_curriculum_is_refused(progress):
+    rng = np.random.default_rng(5)
+    curriculum = gradient("euclidean", rng)
+    state = curriculum.init(rng).replace(progress=progress)
+    with pytest.raises(InvalidInput, match=f"expected a state with the progress of {len(curriculum.ways)} atoms in "):
+        curriculum.update(state, heard(state, rng, lambda c: np.full(len(c), 9.0)), rng)
+
+
+def test_a_gate_and_a_pace_of_ones_own_do_not_go_together():
+    pace = gd.Gradient(*ends("euclidean", np.random.default_rng(0)), step="auto").pace
+    with pytest.raises(InvalidInput, match=r"expected step in \(0, 1\], got Auto\("):
+        gd.Gradient(*ends("euclidean", np.random.default_rng(0)), step=pace, gate=True)
+    with pytest.raises(InvalidInput, match="expected gate to be true or false, got 1"):
+        gd.Gradient(*ends("euclidean", np.random.default_rng(0)), gate=1)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_ways_agree_with_the_path_where_all_atoms_are_equally_far(name):
+    source, target = ends(name, np.random.default_rng(6))
+    path = gd.Geodesic(source, target, METRICS[name])
+    ways = Ways(path, 20)
+    for rung in range(21):
+        there = ways.at(np.full(len(ways), rung))
+        assert gd.wasserstein(there, path(rung / 20)) == pytest.approx(0.0, abs=1e-7)
+    assert Gate(0.2).rungs == 20
+    assert Gate(0.3).rungs == 14

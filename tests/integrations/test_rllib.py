@@ -1,0 +1,123 @@
+"""RLlib's environments are told of new distributions, and the curriculum hears of their episodes."""
+
+import importlib
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import geodesic as gd
+from extras import needs_rllib
+from geodesic.errors import InvalidInput
+from geodesic.records import load_run
+
+pytestmark = [needs_rllib, pytest.mark.slow]
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+
+@pytest.fixture
+def task():
+    def put(env, length):  # in here: Ray's processes do not find this file
+        env.length, env.polemass_length = length, env.masspole * length
+
+    return gd.Task("CartPole-v1", {"length": (0.05, 1.0)}, {"length": (0.5, 1.0)}, {"length": 0.1}, 5.0, apply=put)
+
+
+@pytest.fixture(scope="module")
+def ray():
+    import ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def heard(envs, n):
+    """At least so many episodes, each of which ends soon: the cart is pushed one way."""
+    rows = []
+    while len(rows) < n:
+        envs.step(np.array([1, 0]))
+        rows += [row for own, _ in envs.call("hear") for row in own]
+    return rows
+
+
+def test_episodes_are_heard_once_with_the_context_and_stage_they_began_in(task):
+    from geodesic.integrations.rllib import Heard
+
+    envs = gym.vector.SyncVectorEnv([lambda: Heard(task.make(), 0.5)] * 2)
+    envs.call("enter", task.source_particles, 3, 0)
+    envs.reset(seed=0)
+    envs.call("enter", task.target_particles, 4, 0)
+    for began, context, stage, total, length, success, discounted in heard(envs, 1):
+        assert (began, stage, total) == (1, 3, length)
+        assert 0.5 <= context[0] <= 1.0
+        assert discounted == pytest.approx(2 - 0.5 ** (length - 1))
+        assert np.isnan(success)
+    later = heard(envs, 4)
+    assert {row[2] for row in later[-2:]} == {4}
+    assert later[-1][1] == pytest.approx([0.1])
+    assert len(set(envs.call("clock"))) == 1
+
+
+def test_an_environment_that_was_made_late_takes_the_others_time(task):
+    from geodesic.integrations.rllib import Heard
+
+    env = Heard(task.make(), 0.99)
+    env.enter(task.source_particles, 2, 700)
+    env.reset(seed=0)
+    assert env.hear() == ([], 701)
+
+
+def test_a_curriculum_moves_in_another_process_and_goes_on_at_its_stage(ray, task, tmp_path):
+    from ray.rllib.algorithms.ppo import PPOConfig
+
+    def train(iterations, steps=100_000):
+        config = (
+            PPOConfig()
+            .env_runners(num_env_runners=1, num_envs_per_env_runner=2)
+            .training(train_batch_size=256, minibatch_size=128, num_epochs=1)
+            .evaluation(evaluation_interval=1, evaluation_duration=3)
+        )
+        method = "gradient:step=0.5:window=5"
+        algorithm = gd.rllib.with_curriculum(config, task, method, out=tmp_path, steps=steps).build_algo()
+        try:
+            return [algorithm.train()["curriculum"] for _ in range(iterations)]
+        finally:
+            algorithm.stop()
+
+    first = train(2)
+    assert first[-1]["stage"] >= 1
+    again = train(2)
+    assert [each["stage"] for each in (*first, *again)] == sorted(each["stage"] for each in (*first, *again))
+    assert again[-1]["alpha"] == 1.0
+    run = load_run(tmp_path)
+    assert not run.finished
+    assert run.config["backend"] == "rllib"
+    assert len(run.evaluations.steps) >= 2
+    assert (np.diff(run.episodes.steps) > 0).all()
+    for stage in run.curriculum:
+        own = run.episodes.contexts[run.episodes.stages == stage.stage]
+        gaps = np.abs(own[:, None] - stage.particles.points[None]).max(axis=-1).min(axis=1, initial=np.inf)
+        assert (gaps < 1e-6).all()
+    with pytest.raises(InvalidInput, match="holds another run"):
+        train(1, steps=50_000)
+
+
+def test_the_example_runs_to_its_end(ray, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    seen = importlib.import_module("rllib_cartpole").main(2, 1000, tmp_path, runners=0)
+    assert seen[0]["stage"] == 0
+    assert load_run(tmp_path).finished
+
+
+def test_what_is_no_configuration_is_refused(task):
+    with pytest.raises(InvalidInput) as refused:
+        gd.rllib.with_curriculum("PPO", task)
+    assert str(refused.value) == "expected the configuration of an algorithm, such as PPOConfig(), got 'PPO'"
+    from ray.rllib.algorithms.ppo import PPOConfig
+
+    old = PPOConfig().api_stack(enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False)
+    with pytest.raises(InvalidInput) as refused:
+        gd.rllib.with_curriculum(old, task)
+    assert str(refused.value) == "expected RLlib's new API stack, got the old one; try config.api_stack()"
