@@ -24,10 +24,17 @@ from geodesic.report.page import PAGE
 SECONDS, MEGABYTES = 20.0, 5.0
 
 
+ALONE = "import sys; from geodesic.report.page import write_report; write_report(sys.argv[1])"
+
+
 def geodesic(*words: str) -> tuple[float, float]:
-    """Seconds on the clock and of the processor that a command took."""
+    return timed("-m", "geodesic.cli", *words)
+
+
+def timed(*words: str) -> tuple[float, float]:
+    """Seconds on the clock and of the processor that a Python process took."""
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-m", "geodesic.cli", *words], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return time.perf_counter() - began, spent
@@ -44,10 +51,15 @@ def main() -> None:
             sweep = ("--methods", "all", "--seeds", "10", "--at-once", "10", "--steps", str(options.steps))
             geodesic("compare", "point-mass", *sweep, "--out", made, "--quiet")
         runs = load_comparison(folder)
-        kinds = {"all of it": (), "without films": ("--no-film",)}
+        command = ("-m", "geodesic.cli", "report", str(folder))
+        kinds = {
+            "all of it": command,
+            "without films": (*command, "--no-film"),
+            "page alone": ("-c", ALONE, str(folder)),
+        }
         print(f"{len(by_label(runs))} methods, {len(runs)} runs of {runs[0].steps} steps")
         for name, words in kinds.items():
-            clock, spent = geodesic("report", str(folder), *words)
+            clock, spent = timed(*words)
             size = (folder / PAGE).stat().st_size / 1e6
             said = "holds" if clock < SECONDS and size < MEGABYTES else "does not hold"
             print(f"{name:<14} {clock:6.1f} s on the clock, {spent:5.1f} s of the processor, {size:.2f} MB")

@@ -124,13 +124,14 @@ class PlaneView:
         axes.locator_params(nbins=TICKS)
 
     def _cloud(self, axes: Axes, particles: Particles | None, colour: Colour) -> None:
-        """Samples of a continuous distribution."""
+        """Samples of a continuous distribution; hundreds a panel, so they are one picture in a PDF or SVG."""
+        axes.set_rasterization_zorder(2.2)
         if self.scene.target is not None:
             x, y = self.scene.target.points[:, list(self.plane)].T
-            axes.scatter(x, y, s=40, marker="+", color=INK, alpha=0.3, linewidth=0.7, zorder=1, rasterized=True)
+            axes.scatter(x, y, s=40, marker="+", color=INK, alpha=0.3, linewidth=0.7, zorder=1)
         if particles is not None:
             x, y, shares = in_plane(particles, self.plane)
-            axes.scatter(x, y, s=areas(shares), color=[colour], alpha=0.6, linewidth=0, zorder=2, rasterized=True)
+            axes.scatter(x, y, s=areas(shares), color=[colour], alpha=0.6, linewidth=0, zorder=2)
 
     def _dots(self, axes: Axes, particles: Particles | None, colour: Colour, support: FloatArray) -> None:
         """Masses on the support, which is seen where it is empty, too."""
