@@ -117,7 +117,13 @@ def test_a_stage_ends_at_its_step_cap_and_says_so() -> None:
     assert list(dict.fromkeys(seen)) == [("train", "start"), ("explore", "step cap"), ("train", "step cap")]
 
 
-@pytest.mark.parametrize("recipe", [LIFT, Embedding(ENV.context_space, -1.0)], ids=["return-lift", "embedding"])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        pytest.param(LIFT, id="return-lift"),
+        pytest.param(Embedding(ENV.context_space, -1.0), id="embedding", marks=pytest.mark.slow),
+    ],
+)
 def test_resume_in_the_middle_of_an_exploration_gives_the_same_bytes(recipe: Recipe) -> None:
     method, rng = curriculum(metric=recipe, explore_steps=4000), np.random.default_rng(1)
     state = drive(method, method.init(rng), rng, 2)

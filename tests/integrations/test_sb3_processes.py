@@ -84,6 +84,7 @@ def test_workers_draw_from_a_new_distribution_at_their_first_reset_after_it_and_
     assert run.stages.stages.tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_a_script_killed_at_three_random_moments_goes_on_at_its_stage_and_records_nothing_twice(tmp_path):
     steps, moments = 3000, random.Random(0)
     command = [sys.executable, HERE / "killable.py", tmp_path, str(steps)]

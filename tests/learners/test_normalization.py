@@ -109,6 +109,7 @@ def error(learner, state):
     return float(np.sqrt(np.square(action - hidden[:, 0]).mean()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_it_learns_where_scales_are_bad_and_the_plain_one_does_not(name):
     make, options, iterations = LEARNERS[name]

@@ -185,7 +185,7 @@ def test_learning_starts_after_the_given_steps_as_in_stable_baselines3():
 
 def test_batches_come_from_the_filled_part_only(monkeypatch):
     seen = []
-    monkeypatch.setattr(SAC, "update", lambda self, agent, batch, noise: (seen.append(batch.reward), agent)[1])
+    monkeypatch.setattr(SAC, "_update", lambda self, agent, batch, noise: (seen.append(batch.reward), (agent, {}))[1])
     state = SMALL.store(SMALL.init(jax.random.key(0), OBS, ACT), rollout_of(1))
     with jax.disable_jit():
         for i in range(20):

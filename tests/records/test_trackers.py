@@ -107,7 +107,7 @@ def events(folder: Path) -> dict[str, list[tuple[int, float]]]:
     ("task", "learner"),
     [
         ("maze", {"policy_loss", "value_loss", "entropy", "kl", "explained_variance"}),
-        ("point-mass", {"critic_loss", "actor_loss", "entropy", "entropy_coef"}),
+        pytest.param("point-mass", {"critic_loss", "actor_loss", "entropy", "entropy_coef"}, marks=pytest.mark.slow),
     ],
 )
 def test_a_run_sends_what_people_look_for_and_nothing_that_is_not_finite(

@@ -184,6 +184,7 @@ def test_a_learner_that_does_not_fit_is_refused_before_a_folder_is_made(tmp_path
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_sac_learns_to_walk_to_the_target(tmp_path: Path) -> None:
     learner = gd.SAC(net=(32, 32), learning_starts=200, batch_size=64, buffer_size=4000, learning_rate=3e-3, gamma=0.9)
     (folder,) = trained(a_task(Kept), learner, tmp_path, steps=4000)
