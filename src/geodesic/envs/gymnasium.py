@@ -7,7 +7,7 @@ Both draw the context of an episode at every reset, from a distribution that `se
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -264,7 +264,7 @@ def _extended(space: Space, contexts: ContextSpace) -> Space:
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and np.issubdtype(space.dtype, np.floating):
         ones = np.ones(contexts.dim, space.dtype)
         return gym.spaces.Box(
-            np.concatenate([space.low, -ones]), np.concatenate([space.high, ones]), dtype=space.dtype.type
+            np.concatenate([space.low, -ones]), np.concatenate([space.high, ones]), dtype=cast(Any, space.dtype).type
         )
     raise InvalidInput(
         f"expected a Dict or a one-dimensional Box of floats to append the context to, got {space}; "

@@ -44,7 +44,7 @@ class HostTrainer:
         self.agents = Agents(learner, env.observation_space, env.action_space)
         self.agents.like()  # a learner that does not fit is refused here
         self._name = str(env.unwrapped)
-        env.close()
+        env.close()  # type: ignore[no-untyped-call]
 
     @property
     def segment_steps(self) -> int:
@@ -126,7 +126,7 @@ class HostTrainer:
             while len(slot.ended) == ended:
                 action = as_given(act(obs)[None, None], self.agents.spaces[1])[0]
                 obs = slot.step(action, ended).obs
-        slot.env.close()
+        slot.env.close()  # type: ignore[no-untyped-call]
         return evaluation_of(slot.ended, self.task.measure)
 
     def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:

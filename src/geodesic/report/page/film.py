@@ -58,7 +58,7 @@ class Camera:
         return Film(_gif(frames, 1000 * every // fps), caption)
 
     def close(self) -> None:
-        self.env.close()
+        self.env.close()  # type: ignore[no-untyped-call]
 
     def _frame(self) -> Image.Image:
         picture: Any = self.env.render()
