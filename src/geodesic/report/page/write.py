@@ -155,5 +155,5 @@ def _bundle() -> str:
     import vl_convert
 
     version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    text: str = vl_convert.javascript_bundle(None, version)
+    text: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
     return text
