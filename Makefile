@@ -13,8 +13,9 @@ demo: $(CORE)
 test: lint
 	$(BIN)/pytest -n 2
 
+# Ray, a cluster that loses a machine, and signals at random moments
 test-cluster: $(DEV)
-	$(BIN)/pytest -m "slow or not slow" tests/runs/test_cluster.py
+	$(BIN)/pytest -m "slow or not slow" -k "not local" $(patsubst %,tests/runs/test_%.py,cluster executors chaos)
 
 # other people's environments in JAX, and RLlib
 test-others: $(OTHERS)

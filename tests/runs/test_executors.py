@@ -29,10 +29,7 @@ def cluster():
     ray.shutdown()
 
 
-LOCAL_FIRST = pytest.mark.parametrize("executor", ["local", pytest.param("ray", marks=pytest.mark.slow)], indirect=True)
-
-
-@pytest.fixture(params=["local", "ray"])
+@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.slow)])
 def executor(request):
     if request.param == "ray":
         request.getfixturevalue("cluster")
@@ -163,7 +160,6 @@ def test_asked_to_stop_it_stops_between_segments_and_goes_on(tmp_path, executor,
     assert records(tmp_path, configs) == alone
 
 
-@LOCAL_FIRST
 def test_asked_twice_it_ends_at_once(tmp_path, executor):
     """The runs have segments that last for minutes; only an end at once ends them in time."""
     task = load(f"{HERE / 'steady.py'}:endless")

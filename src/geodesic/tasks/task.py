@@ -85,7 +85,6 @@ class Task:
     contexts: ContextSpace | Mapping[str, Side] | None = None
     source: Distribution | Auto | None = None
     target: Distribution | None = None
-    evaluation: Distribution | None = None
     threshold: float = math.nan
     solved: float | None = None
     measure: Measure = "return"
@@ -111,6 +110,7 @@ class Task:
     drawing: Drawing = field(default_factory=Drawing)
     name: str = "task"
     reference: str | None = None  # how another process finds it: a name, module:object or file.py:object
+    evaluation: Distribution | None = None
 
     def __post_init__(self) -> None:
         if self.in_jax and isinstance(self.env, type):
