@@ -125,3 +125,16 @@ def test_numpys_numbers_are_taken_where_numbers_are():
     known = gd.metrics.contextual_distance(chain, [0, 0, 0], 0.5).M
     np.testing.assert_array_equal(gd.metrics.contextual_distance(chain, [0, 0, 0], np.float32(0.5)).M, known)
     assert gd.PPO(rollout=np.int64(8), gamma=np.float32(0.5), net=[4, 4]) == gd.PPO(rollout=8, gamma=0.5, net=(4, 4))
+
+
+def test_what_is_not_finite_is_shown_in_one_line():
+    with pytest.raises(InvalidInput) as raised:
+        gd.Particles.categorical([np.nan, *np.linspace(0, 3, 11)])
+    assert "\n" not in str(raised.value)
+
+
+def test_an_array_in_place_of_a_source_is_refused_in_words():
+    ends = gd.Particles([[0.0]]), gd.Particles([[1.0]])
+    problem = gd.Problem(*ends, gd.ContextSpace([0.0], [2.0]), 1.0)
+    with pytest.raises(InvalidInput, match="expected source"):
+        gd.curricula.build("linear", problem, source=np.zeros((0, 2)))

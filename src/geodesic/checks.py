@@ -240,7 +240,8 @@ def within(values: FloatArray, name: str) -> FloatArray:
     if np.isfinite(largest):
         raise InvalidInput(f"expected {name} of at most 1e150, whose squares are numbers too, got {largest:g}")
     if values.ndim == 1:
-        raise InvalidInput(f"expected {name} to be finite, got {values}")
+        in_one_line = str(values).replace("\n", "")
+        raise InvalidInput(f"expected {name} to be finite, got {in_one_line}")
     raise InvalidInput(f"expected {name} to be finite, got {int((~np.isfinite(values)).sum())} NaN or infinite values")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from geodesic.checks import as_a, as_name
 from geodesic.curricula.alp_gmm import ALPGMM
-from geodesic.curricula.base import AUTO, Curriculum, Kind, Problem, State
+from geodesic.curricula.base import Curriculum, Kind, Problem, State, is_auto
 from geodesic.curricula.currot import CURROT
 from geodesic.curricula.fixed import Linear, TargetOnly, Uniform
 from geodesic.curricula.goal_gan import GoalGAN
@@ -66,7 +66,7 @@ def build(name: str, problem: Problem, **options: Any) -> Curriculum[Any]:
     as_a(Problem, problem, "problem")
     stated = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name in known}
     given = {**stated, **options}
-    if given.get("source") != AUTO:
+    if not is_auto(given.get("source")):
         return method(**given)
     if "source_moments" in given and "source_moments" not in options:
         given["source_moments"] = None  # of the source that was not taken

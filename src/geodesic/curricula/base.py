@@ -28,6 +28,11 @@ AUTO: Literal["auto"] = "auto"  # in place of a source: found by a search
 S = TypeVar("S", bound="State")
 
 
+def is_auto(source: object) -> bool:
+    """Whether a source is to be found; arrays have an `==` of their own."""
+    return isinstance(source, str) and source == AUTO
+
+
 @dataclass(frozen=True, repr=False)
 class State:
     """Where a curriculum stands. Subclasses add what their method has to remember.
@@ -86,7 +91,7 @@ def _check_stated(owner: Problem | Curriculum[Any]) -> None:
     """What a problem states, and a curriculum takes over from it: each of its type, all of one dimension."""
     known = {field.name: field.default for field in fields(owner)}
     given = [name for name, default in known.items() if default is not None or getattr(owner, name) is not None]
-    if getattr(owner, "source", None) == AUTO:
+    if is_auto(getattr(owner, "source", None)):
         if not isinstance(owner, Problem):
             raise InvalidInput(
                 f"expected source to be Particles, got {AUTO!r}; try geodesic.curricula.build(name, problem, "

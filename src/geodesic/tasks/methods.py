@@ -8,7 +8,7 @@ from typing import Any
 from geodesic import curricula
 from geodesic.checks import as_a, as_number
 from geodesic.curricula import Curriculum, Problem
-from geodesic.curricula.base import AUTO
+from geodesic.curricula.base import AUTO, is_auto
 from geodesic.errors import InvalidInput, shown
 from geodesic.metrics.base import Recipe
 from geodesic.tasks.task import Task
@@ -82,7 +82,7 @@ def problem(task: Task, metric: str | None, threshold: float) -> Problem:
     if not threshold < best:
         raise InvalidInput(f"expected a threshold that the target can reach (below {best:g}), got {threshold:g}")
     return Problem(
-        source=AUTO if task.source == AUTO else task.source_particles,
+        source=AUTO if is_auto(task.source) else task.source_particles,
         target=task.target_particles,
         space=task.space,
         threshold=threshold,

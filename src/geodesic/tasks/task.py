@@ -28,7 +28,7 @@ from geodesic.checks import (
     optional,
 )
 from geodesic.contexts import ContextSpace, Particles, Side, as_bounded
-from geodesic.curricula.base import AUTO
+from geodesic.curricula.base import is_auto
 from geodesic.envs.gymnasium import Apply, ContextualEnv, ContextWrapper, Env
 from geodesic.errors import GeodesicError, InvalidInput, UnknownName, shown
 from geodesic.metrics.base import Metric, Recipe, as_metric_or_recipe
@@ -273,7 +273,7 @@ class Task:
             raise InvalidInput(
                 f'expected {side}=, such as {{"{self.space.names[0]}": (low, high)}} or Particles(points){found}'
             )
-        if side == "source" and given == AUTO:
+        if side == "source" and is_auto(given):
             return as_bounded(self.space, "contexts, where the source is searched for,").uniform(
                 PARTICLES, np.random.default_rng(seed)
             )
