@@ -14,6 +14,11 @@ def shown(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
+def told(error: BaseException, most: int = 200) -> str:
+    """Somebody else's error: its kind, and the first line of what it says."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:most]}"
+
+
 class GeodesicError(Exception):
     """Base of all errors raised on purpose; the command line prints them in one line."""
 

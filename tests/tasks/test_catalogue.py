@@ -12,6 +12,16 @@ from extras import each
 from geodesic.errors import InvalidInput, UnknownName
 from geodesic.tasks import catalogue
 
+BUILT_IN = [
+    "maze",
+    "point-mass",
+    "fetch-push",
+    "u-maze",
+    "e-maze",
+    "sparse-goal",
+    "point-mass-bimodal",
+    "point-mass-nd",
+]
 SOURCE = """
 import problems
 
@@ -213,19 +223,7 @@ def package(folder, monkeypatch):
 def test_installed_packages_announce_tasks(package):
     task = catalogue.load("labyrinth")
     assert (task.name, task.reference, task.threshold) == ("labyrinth", "labyrinth", -30.0)
-    assert list(catalogue.names()) == [
-        "maze",
-        "point-mass",
-        "fetch-push",
-        "u-maze",
-        "e-maze",
-        "sparse-goal",
-        "point-mass-bimodal",
-        "point-mass-nd",
-        "labyrinth",
-        "absent",
-        "number",
-    ]
+    assert list(catalogue.names()) == [*BUILT_IN, "labyrinth", "absent", "number"]
     assert catalogue.names()["labyrinth"] == "from own_tasks"
     assert "gate position and width" in catalogue.names()["point-mass"]
 
@@ -254,20 +252,7 @@ def test_an_announcement_that_leads_nowhere_is_said_in_one_line(package, name, m
 
 
 def test_without_such_packages_only_the_built_in_ones_have_names():
-    assert (
-        list(catalogue.names())
-        == list(gd.tasks.names())
-        == [
-            "maze",
-            "point-mass",
-            "fetch-push",
-            "u-maze",
-            "e-maze",
-            "sparse-goal",
-            "point-mass-bimodal",
-            "point-mass-nd",
-        ]
-    )
+    assert list(catalogue.names()) == list(gd.tasks.names()) == BUILT_IN
 
 
 def test_loaded_tasks_pass_their_check(folder):

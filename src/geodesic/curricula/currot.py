@@ -49,11 +49,16 @@ class CURROT(Constrained):
     def step(self, state: ConstrainedState, model: NadarayaWatson, rng: np.random.Generator) -> Move:
         if self.table is not None:
             return self.hop(state, self.table, rng)
-        low = model.predict(state.particles) < self.threshold
-        points = np.where(low[:, None], self.havens(state, rng), state.particles) if low.any() else state.particles
-        goals = self.paired(points, state.goals)
-        event = f"moved, {int(low.sum())} of {len(low)} particles back" if low.any() else "moved"
+        points, goals, event = self.regrouped(state, model.predict(state.particles) < self.threshold, rng)
         return Move(self.advance(points, goals, model), goals, event)
+
+    def regrouped(
+        self, state: ConstrainedState, low: NDArray[np.bool_], rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray, str]:
+        """The particles (n, d) with those that are `low` back at their havens, their goals (n, d), and why."""
+        points = np.where(low[:, None], self.havens(state, rng), state.particles) if low.any() else state.particles
+        event = f"moved, {int(low.sum())} of {len(low)} particles back" if low.any() else "moved"
+        return points, self.paired(points, state.goals), event
 
     def advance(self, points: FloatArray, goals: FloatArray, model: NadarayaWatson) -> FloatArray:
         """Each point (n, d) moved towards its goal (n, d), by at most epsilon, while the model stays above."""
@@ -72,10 +77,7 @@ class CURROT(Constrained):
         """The step on a finite support."""
         kept = self.known(state)
         good = table.estimate(kept.contexts, kept.returns, self.width * self.epsilon) >= self.threshold
-        low = ~good[table.metric.index(state.particles)]
-        points = np.where(low[:, None], self.havens(state, rng), state.particles) if low.any() else state.particles
-        goals = self.paired(points, state.goals)
-        event = f"moved, {int(low.sum())} of {len(low)} particles back" if low.any() else "moved"
+        points, goals, event = self.regrouped(state, ~good[table.metric.index(state.particles)], rng)
         return Move(table.onward(points, goals, good, self.epsilon), goals, event)
 
     def matched(self, points: FloatArray, others: FloatArray) -> NDArray[np.intp]:

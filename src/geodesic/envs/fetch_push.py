@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from geodesic.contexts import Arrays, ContextSpace, FloatArray, Particles, as_number
 from geodesic.envs.fetch_model import DOWN, GL_HINT, PAPER, SUBSTEPS, Geometry, build, euler
 from geodesic.envs.gymnasium import ContextDraws, Contextual, Info
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, told
 
 SUCCESS_RADIUS = 0.15
 GOAL_NOISE = 0.02  # standard deviation
@@ -199,10 +199,7 @@ class FetchPush(Contextual, gym.Env[Observation, NDArray[np.float32]]):
             self._world.mujoco.GLContext(SIZE, SIZE).free()  # a renderer that cannot have one leaves an error behind
             return self._world.mujoco.Renderer(self._world.model, SIZE, SIZE)
         except Exception as error:
-            text = (str(error).splitlines() or [""])[0][:120]
-            raise InvalidInput(
-                f"expected OpenGL for pictures, got {type(error).__name__}: {text}; {GL_HINT}"
-            ) from error
+            raise InvalidInput(f"expected OpenGL for pictures, got {told(error, 120)}; {GL_HINT}") from error
 
     def _place(self, context: FloatArray) -> FloatArray:
         """The goal on the table."""

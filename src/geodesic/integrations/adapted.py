@@ -13,7 +13,7 @@ import numpy as np
 from geodesic.checks import as_flag
 from geodesic.contexts import ContextSpace, Side
 from geodesic.envs.cmdp import ContextualMDP
-from geodesic.errors import GeodesicError, InvalidInput
+from geodesic.errors import GeodesicError, InvalidInput, told
 
 Physics = Any  # what a context goes into: gymnax's params, brax's sys, a MuJoCo model
 PutContext = Callable[..., Physics]  # apply(physics, **context) -> physics with the context in it
@@ -69,10 +69,8 @@ class Adapted(ContextualMDP):
         except GeodesicError:
             raise
         except Exception as error:
-            text = (str(error).splitlines() or [""])[0][:200]
             raise InvalidInput(
-                f"expected a reset with {names} as numbers that are not known before it runs, "
-                f"got {type(error).__name__}: {text}"
+                f"expected a reset with {names} as numbers that are not known before it runs, got {told(error)}"
             ) from error
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, shape, np.float32)
 
@@ -110,7 +108,7 @@ class Adapted(ContextualMDP):
         except Exception as error:
             raise InvalidInput(
                 f"expected apply({type(self.physics).__name__}, {', '.join(names)}) to put a context into the physics, "
-                f"got {type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+                f"got {told(error)}"
             ) from error
 
 

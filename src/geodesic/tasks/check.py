@@ -11,7 +11,7 @@ import numpy as np
 
 from geodesic.contexts import FloatArray
 from geodesic.envs.gymnasium import Env
-from geodesic.errors import GeodesicError, InvalidInput, shown
+from geodesic.errors import GeodesicError, InvalidInput, shown, told
 from geodesic.metrics.base import Metric, Recipe
 from geodesic.tasks.methods import build, resolve
 from geodesic.tasks.task import Task
@@ -145,5 +145,4 @@ def _ours(work: Callable[[], Any], what: str) -> Any:
     except GeodesicError:
         raise
     except Exception as error:
-        text = (str(error).splitlines() or [""])[0][:200]
-        raise InvalidInput(f"expected {what} to work, got {type(error).__name__}: {text}") from error
+        raise InvalidInput(f"expected {what} to work, got {told(error)}") from error
