@@ -1,6 +1,8 @@
 """The README's examples run as they stand, and every command that it shows exists."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,20 @@ def test_every_command_it_shows_exists():
 @pytest.mark.parametrize("path", re.findall(r"\]\(([^)#]+)[)#]", README))
 def test_what_it_links_to_exists(path):
     assert (ROOT / path).exists()
+
+
+def test_a_package_index_gets_links_and_pictures_that_lead_somewhere():
+    """Built in a process of its own, as a release does."""
+    command = [
+        sys.executable,
+        ROOT / "docs" / "site" / "index_readme.py",
+        "https://a.b/c/",
+        "--pictures",
+        "https://p.q",
+    ]
+    text = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    links = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", text)
+    assert len(links) == len(re.findall(r"\]\(", README))
+    for picture, link in links:
+        assert (ROOT / link.removeprefix("https://p.q/" if picture else "https://a.b/c/").partition("#")[0]).exists()
+    assert re.sub(r"https://(a.b/c|p.q)/", "", text) == README
