@@ -13,7 +13,7 @@ import pytest
 import geodesic as gd
 from geodesic.cli import main
 from geodesic.contexts import ContextSpace, Particles
-from geodesic.errors import MissingExtra
+from geodesic.errors import MissingExtra, RunFailed
 from geodesic.records import load_run
 from geodesic.report.page import film, story, write_report
 from geodesic.tasks import Drawing, Task
@@ -247,6 +247,12 @@ def test_a_missing_extra_is_said_before_any_work(tmp_path: Path, monkeypatch: An
         write_report(write_run(tmp_path / "run"), film=False)
     assert main(["report", str(tmp_path / "run")]) == 1
     assert capsys.readouterr().err == "geodesic: altair is not installed; try: pip install 'geodesic-rl[report]'\n"
+
+
+def test_a_library_that_is_too_old_for_the_charts_is_named(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("altair.SCHEMA_VERSION", "v99.1.0")
+    with pytest.raises(RunFailed, match=r"to have Vega-Lite 99.1, .*; try pip install --upgrade vl-convert-python"):
+        write_report(write_run(tmp_path / "run"), film=False)
 
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path, capsys: Any) -> None:
