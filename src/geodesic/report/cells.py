@@ -108,10 +108,9 @@ def _draw(axes: Axes, grid: IntArray, goals: Goals, shares: FloatArray, norm: Po
     axes.imshow(colours, interpolation="nearest")
     for row, column in goals:
         axes.scatter([column], [row], marker="*", s=80, facecolor=GOAL, edgecolor=INK, linewidth=0.7, zorder=3)
-    for line in np.arange(grid.shape[0] + 1) - 0.5:
-        axes.axhline(line, color=FAINT, linewidth=0.25)
-    for line in np.arange(grid.shape[1] + 1) - 0.5:
-        axes.axvline(line, color=FAINT, linewidth=0.25)
+    rows, columns = (np.arange(count + 1) - 0.5 for count in grid.shape)
+    axes.hlines(rows, columns[0], columns[-1], color=FAINT, linewidth=0.25, zorder=2)
+    axes.vlines(columns, rows[0], rows[-1], color=FAINT, linewidth=0.25, zorder=2)
     bare(axes)
 
 
