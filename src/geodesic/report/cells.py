@@ -55,9 +55,9 @@ def panels(
     figure = new_figure(1.75 * len(titles) + 1.5, 1.85 * len(rows) + 0.7)
     grid_of_axes = figure.subplots(len(rows), len(titles), squeeze=False)
     for line, (label, path) in zip(grid_of_axes, shares.items()):
+        line[0].set_ylabel(lines(label), fontsize=11, color=INK)
         for axes, cells in zip(line, path):
             _draw(axes, grid, goals, cells, norm)
-        line[0].set_ylabel(lines(label), fontsize=11, color=INK)
     for axes, text in zip(grid_of_axes[0], titles):
         axes.set_title(text)
     _colour_bar(figure, grid_of_axes, norm)

@@ -176,8 +176,9 @@ def small_panel(axes: Axes) -> None:
 
 
 def bare(axes: Axes) -> None:
-    """No ticks and no frame: the picture is a map."""
-    axes.set_xticks([])
+    """No ticks and no frame: the picture is a map, which at most has a name beside it."""
+    axes.xaxis.set_visible(False)
+    axes.yaxis.set_visible(bool(axes.get_ylabel()))
     axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set_visible(False)
