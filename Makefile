@@ -11,7 +11,7 @@ demo: $(CORE)
 	$(BIN)/geodesic demo
 
 test: lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 # Ray, a cluster that loses a machine, and signals at random moments
 test-cluster: $(DEV)
@@ -22,7 +22,7 @@ test-others: $(OTHERS)
 	$(BIN)/pytest -m "slow or not slow" $(patsubst %,tests/integrations/test_%.py,gymnax brax rllib)
 
 test-slow: $(OTHERS)
-	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/pytest -n 2 --dist worksteal -m slow
 
 test-docs: docs
 	$(BIN)/pytest -m "slow or not slow" tests/test_docs.py

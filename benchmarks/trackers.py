@@ -2,9 +2,9 @@
 
     python -m benchmarks.trackers
 
-Segments with the learner's measures beside segments without them (whose programs then hold nothing of them), in turn,
-by processor time, so that other work on the machine counts little; then the cost of an evaluation's events, shared out
-over the segments between two of them.
+Segments with the learner's measures beside segments without them (whose programs then hold nothing of them), in turn, by
+processor time. Of each kind the fastest tenth counts: other work on the machine takes the caches away and makes segments
+slower, never faster. Then the cost of an evaluation's events, shared out over the segments between two of them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SILENT = {"ppo": SilentPPO, "sac": SilentSAC}
 
 
 def timed(name: str, segments: int) -> tuple[float, float, float]:
-    """Processor seconds of a segment with measures and without, medians, and of an evaluation's events."""
+    """Processor seconds of a segment with measures and without, and of its share of an evaluation's events."""
     task, config = load(name), configure(name)
     made = learners.make(str(config.learner), config.learner_options)
     settings = {key: getattr(made, key) for key in made.__dataclass_fields__}
@@ -77,7 +77,12 @@ def timed(name: str, segments: int) -> tuple[float, float, float]:
             tracker.scalars(step + 1, values)
         tracker.close()
         events = (time.process_time() - began) / EVENTS
-    return statistics.median(spent[0]), statistics.median(spent[1]), events / config.eval_every
+    return undisturbed(spent[0]), undisturbed(spent[1]), events / config.eval_every
+
+
+def undisturbed(seconds: list[float]) -> float:
+    """The mean of the fastest tenth."""
+    return statistics.mean(sorted(seconds)[: max(1, len(seconds) // 10)])
 
 
 if __name__ == "__main__":

@@ -56,10 +56,17 @@ def geodesic(environment, folder, *arguments):
     return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
 
 
-def test_it_is_listed_planned_run_and_compared(installed, tmp_path):
+def test_it_is_listed_checked_and_planned(installed, tmp_path):
     assert "  corridor      from someones_tasks" in geodesic(installed, tmp_path, "list").stdout
     planned = geodesic(installed, tmp_path, "plan", "corridor")
     assert (planned.returncode, "corridor: W(source, target)" in planned.stdout) == (0, True)
+    checked = geodesic(installed, tmp_path, "check", "corridor").stdout
+    assert checked.startswith("Task('corridor'")
+    assert checked.endswith(" is fine\n")
+
+
+@pytest.mark.slow
+def test_it_is_run_and_compared(installed, tmp_path):
     ran = geodesic(installed, tmp_path, "run", "corridor", "--quiet")
     assert ran.returncode == 0, ran.stderr
     assert "gradient on corridor, seed 0" in ran.stdout

@@ -33,6 +33,7 @@ def test_mountain_car_is_short():
     assert len(rest) <= 27  # two of them are the guard and the class statement, which every script has
 
 
+@pytest.mark.slow
 def test_mountain_car_trains_on_four_seeds(tmp_path):
     result = gd.train(gd.tasks.load(CAR), QUICK, steps=20_000, seeds=4, out=tmp_path)
     assert [run.seed for run in result.runs] == [0, 1, 2, 3]
@@ -50,7 +51,7 @@ def test_mountain_car_is_compared_in_workers(tmp_path, monkeypatch, capsys, how)
     monkeypatch.chdir(EXAMPLES.parent)
     reference = CAR if how == "file" else "examples.mountain_car:task"
     methods = ["--methods", f"{QUICK},target-only", "--seeds", "1", "--steps", "10000"]
-    assert main(["compare", reference, *methods, "--out", str(tmp_path), "--workers", "2", "--quiet"]) == 0
+    assert main(["compare", reference, *methods, "--out", str(tmp_path), "--workers", "1", "--quiet"]) == 0
     shown = capsys.readouterr().out
     assert "mountain_car, 10000 steps, solved above -140" in shown
     assert {run.label for run in load_comparison(tmp_path)} == {QUICK, "target-only"}

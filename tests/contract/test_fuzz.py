@@ -1,8 +1,19 @@
 """A share of `python -m benchmarks.fuzz`: what is wrong in one place is refused in one line, or does its work."""
 
+from importlib import import_module
+
 import pytest
-from benchmarks.fuzz.drive import fuzz_calls, fuzz_lines
-from benchmarks.fuzz.judge import Tally, judge_call
+
+
+@pytest.fixture(scope="module")
+def drive():
+    """Imported when it is used: its world takes seconds to make."""
+    return import_module("benchmarks.fuzz.drive")
+
+
+@pytest.fixture(scope="module")
+def judge():
+    return import_module("benchmarks.fuzz.judge")
 
 
 def told(tally):
@@ -10,15 +21,15 @@ def told(tally):
     return "\n".join(["from benchmarks.fuzz.world import *", *tally.failures])
 
 
-def test_no_call_ends_in_a_raw_exception_a_hang_or_a_silent_nan():
-    tally = fuzz_calls(250, start=7)
+def test_no_call_ends_in_a_raw_exception_a_hang_or_a_silent_nan(drive):
+    tally = drive.fuzz_calls(250, start=7)
     assert not tally.failures, told(tally)
     assert tally.counts["accepted"] > 50
     assert tally.counts["refused"] > 100
 
 
-def test_no_command_line_ends_in_a_raw_exception():
-    tally = fuzz_lines(12, start=7)
+def test_no_command_line_ends_in_a_raw_exception(drive):
+    tally = drive.fuzz_lines(12, start=7)
     assert not tally.failures, told(tally)
     assert tally.counts["refused"] > 3
 
@@ -36,14 +47,14 @@ def test_no_command_line_ends_in_a_raw_exception():
         ("gd.Episodes(contexts=[[0.0]], returns=0, lengths=1, stages=0)", "accepted"),  # nobody knows of a success
     ],
 )
-def test_the_judge_tells_verdicts_apart(call, verdict):
-    tally = Tally()
-    judge_call(call, tally)
+def test_the_judge_tells_verdicts_apart(judge, call, verdict):
+    tally = judge.Tally()
+    judge.judge_call(call, tally)
     assert dict(tally.counts) == {verdict: 1}
 
 
-def test_the_judge_does_not_wait_for_what_hangs(monkeypatch):
-    monkeypatch.setattr("benchmarks.fuzz.judge.SECONDS", 0.2)
-    tally = Tally()
-    judge_call("[None for _ in iter(int, 1)]", tally)
+def test_the_judge_does_not_wait_for_what_hangs(judge, monkeypatch):
+    monkeypatch.setattr(judge, "SECONDS", 0.2)
+    tally = judge.Tally()
+    judge.judge_call("[None for _ in iter(int, 1)]", tally)
     assert dict(tally.counts) == {"hang": 1}

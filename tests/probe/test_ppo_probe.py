@@ -93,6 +93,7 @@ def test_it_learns_which_action_pays_in_which_context():
     assert train(Bandit(), 10)[0] > 0.97
 
 
+@pytest.mark.slow
 def test_values_are_discounted():
     _, value = train(Delayed(), 12)
     for step, expected in ((0, 0.81), (1, 0.9), (2, 1.0)):
@@ -104,5 +105,6 @@ def test_time_limits_bootstrap():
     assert value([0.0, 0.0]) == pytest.approx(1 / (1 - 0.8), rel=0.1)
 
 
+@pytest.mark.slow
 def test_it_learns_continuous_actions():
     assert train(Reach(), 25)[0] > -0.02

@@ -51,6 +51,7 @@ def value(sac, state, obs):
     return float(sac._critics(state.agent.critic, obs, scaled).min())
 
 
+@pytest.mark.slow
 def test_one_step_with_a_known_best_action():
     """Reward -(a - 0.5)^2: the policy's mean becomes 0.5 and the entropy coefficient falls."""
 
@@ -85,6 +86,7 @@ def two_steps(reward, cut):
     return step
 
 
+@pytest.mark.slow
 def test_two_steps_are_discounted():
     """Q(1) = 1 and Q(0) = gamma, when the entropy's share has gone."""
     sac = SAC(**FAST, learning_starts=100, gamma=0.5)

@@ -30,6 +30,14 @@ def plan(out, methods=METHODS, seeds=(0, 1)):
     return plan_comparison("maze", methods, seeds, STEPS, out)
 
 
+def test_a_run_is_the_same_alone_and_in_a_worker(tmp_path):
+    """First of all, and alone first: the workers of the tests below then find its programs compiled."""
+    configs = plan(tmp_path / "pool", METHODS[:1], (3,))
+    do(Job(tuple(configs), (tmp_path / "alone",)), lambda steps, note: None)
+    compare(configs, tmp_path / "pool", None, LocalProcesses(1))
+    assert contents(run_folder(tmp_path / "pool", configs[0])) == contents(tmp_path / "alone")
+
+
 def test_a_comparison_does_every_run_once_and_keeps_what_is_done(tmp_path):
     configs = plan(tmp_path)
     heard = []
@@ -84,23 +92,16 @@ def test_another_executor_does_the_jobs(tmp_path):
     assert all(run.finished for run in load_comparison(tmp_path))
 
 
-def test_a_run_is_the_same_alone_and_in_a_worker(tmp_path):
-    configs = plan(tmp_path / "pool", METHODS[:1], (3,))
-    compare(configs, tmp_path / "pool", None, LocalProcesses(1))
-    do(Job(tuple(configs), (tmp_path / "alone",)), lambda steps, note: None)
-    assert contents(run_folder(tmp_path / "pool", configs[0])) == contents(tmp_path / "alone")
-
-
 def test_a_job_goes_on_where_each_of_its_runs_stopped(tmp_path):
-    """One finished, one broken off, one not begun: the first is left alone, the others end as if alone."""
-    configs = plan(tmp_path, ["target-only"], (0, 1, 2))
+    """Two finished, one broken off, one not begun: the first are left alone, the others end as if alone."""
+    configs = plan(tmp_path, ["target-only"], (0, 1, 2, 3))
     folders = tuple(run_folder(tmp_path, config) for config in configs)
     quiet = lambda steps, note: None  # noqa: E731
-    do(Job(tuple(configs[:2]), folders[:2]), quiet)
+    do(Job(tuple(configs[:3]), folders[:3]), quiet)
     (folders[1] / "summary.json").unlink()
     stamps = [path.stat().st_mtime_ns for path in folders[0].glob("*.csv")]
     job = Job(tuple(configs), folders)
-    assert groups(job) == [([2], False), ([1], True)]
+    assert groups(job) == [([3], False), ([1], True)]
     do(job, quiet)
     assert groups(job) == []
     assert [path.stat().st_mtime_ns for path in folders[0].glob("*.csv")] == stamps
@@ -110,9 +111,9 @@ def test_a_job_goes_on_where_each_of_its_runs_stopped(tmp_path):
 
 
 def test_what_is_said_of_a_job_adds_up(tmp_path):
-    configs = plan(tmp_path, ["target-only"], (0, 1))
+    configs = plan(tmp_path, ["target-only"], (0, 1, 2))
     job = Job(tuple(configs), tuple(run_folder(tmp_path, config) for config in configs))
-    assert (job.name, job.steps) == ("target-only seed 0 and 1 more", 2 * STEPS)
+    assert (job.name, job.steps) == ("target-only seed 0 and 2 more", 3 * STEPS)
     assert Job(job.configs[:1], job.folders[:1]).name == "target-only seed 0"
     heard = []
     do(job, lambda steps, note: heard.append((steps, note)))

@@ -216,7 +216,7 @@ SHORT = ["--steps", "1000", "--threshold", "-60", "--method", "gradient:window=5
 def finished(tmp_path_factory):
     """A short run, as a command made it."""
     folder = tmp_path_factory.mktemp("finished") / "run"
-    learner = ["--learner", "ppo:learning_rate=3e-4", "--seed", "5"]
+    learner = ["--learner", "ppo:gamma=0.9", "--seed", "5"]
     assert main(["run", "maze", *SHORT, *learner, "--out", str(folder), "--quiet"]) == 0
     return folder
 
@@ -232,7 +232,7 @@ def test_toml_says_the_same(finished, tmp_path):
     file = tmp_path / "run.toml"
     file.write_text(
         'task = "maze"\nmethod = "gradient:window=5"\nmetric = "graph"\nthreshold = -60.0\nsteps = 1000\n'
-        'learner = "ppo:learning_rate=3e-4"\nseed = 5\n'
+        'learner = "ppo:gamma=0.9"\nseed = 5\n'
     )
     assert read_file(file) == read_config(finished)
     assert main(["run", "--config", str(file), "--out", str(tmp_path / "again"), "--quiet"]) == 0
@@ -248,7 +248,7 @@ def test_seed_and_steps_may_differ_beside_a_file(finished, tmp_path):
 
 
 def test_saying_the_same_beside_a_file_is_fine(finished, tmp_path):
-    said = ["maze", *SHORT, "--learner", "ppo:learning_rate=3e-4", "--backend", "jax"]
+    said = ["maze", *SHORT, "--learner", "ppo:gamma=0.9", "--backend", "jax"]
     out = ["--out", str(tmp_path / "again"), "--quiet"]
     assert main(["run", *said, "--config", str(finished / "config.json"), *out]) == 0
 
@@ -262,8 +262,8 @@ CONTRADICTIONS = [
     (["--metric", "l2"], "expected the run's own metric 'graph', got 'l2'"),
     (["--method", "gradient:window=5:metric=l2"], "expected one metric, got 'graph'"),
     (["--threshold", "-50"], "expected the run's own threshold -60.0, got -50.0"),
-    (["--learner", "ppo"], "expected the run's own learner 'ppo:learning_rate=0.0003', got 'ppo'"),
-    (["--learner", "sac"], "expected the run's own learner 'ppo:learning_rate=0.0003', got 'sac'"),
+    (["--learner", "ppo"], "expected the run's own learner 'ppo:gamma=0.9', got 'ppo'"),
+    (["--learner", "sac"], "expected the run's own learner 'ppo:gamma=0.9', got 'sac'"),
     (["--backend", "abacus"], "expected the run's own backend 'jax', got 'abacus'"),
 ]
 

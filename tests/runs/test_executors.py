@@ -160,6 +160,7 @@ def test_asked_to_stop_it_stops_between_segments_and_goes_on(tmp_path, executor,
     assert records(tmp_path, configs) == alone
 
 
+@pytest.mark.slow
 def test_asked_twice_it_ends_at_once(tmp_path, executor):
     """The runs have segments that last for minutes; only an end at once ends them in time."""
     task = load(f"{HERE / 'steady.py'}:endless")

@@ -30,7 +30,7 @@ def test_the_return_is_the_score_where_nothing_else_is_said(tmp_path):
     assert result.evaluations.steps.tolist() == [0, 200, 400, 600]
 
 
-@pytest.mark.parametrize("g", [0.9, 0.5])
+@pytest.mark.parametrize("g", [0.9, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_scores_are_discounted_returns(tmp_path, g):
     result = trained(tmp_path, measure="discounted", discount=g, threshold=1.0)
     np.testing.assert_array_equal(result.episodes.returns, result.episodes.lengths)

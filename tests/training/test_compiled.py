@@ -232,6 +232,7 @@ def test_a_trainer_restored_goes_on_as_one_that_never_stopped(side_by_side):
             np.testing.assert_array_equal(ours[name], theirs[name])
 
 
+@pytest.mark.slow
 def test_a_run_alone_is_the_run_among_others(side_by_side):
     rng = np.random.default_rng(0)
     source, target = side_by_side.mdp.source(rng), side_by_side.mdp.target(rng)

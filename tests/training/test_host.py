@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,10 +143,9 @@ def test_an_environment_that_cannot_say_its_state_goes_on_with_new_episodes_and_
 
 def test_evaluations_are_the_same_in_any_number_of_environments(tmp_path: Path) -> None:
     """The first one: before anything is learned, agents of one seed are the same."""
-    one, many = gd.PPO(n_envs=1, rollout=60, batch_size=30), gd.PPO(n_envs=3, rollout=20, batch_size=30)
     rows = [
         files(trained(a_task(Kept), learner, tmp_path / str(n), steps=60)[0])["evaluations.csv"].splitlines()[1]
-        for n, learner in enumerate((one, many))
+        for n, learner in enumerate((replace(PPO, n_envs=1, rollout=60), PPO))
     ]
     assert rows[0] == rows[1]
 

@@ -55,9 +55,9 @@ def panels(
     figure = new_figure(1.75 * len(titles) + 1.5, 1.85 * len(rows) + 0.7)
     grid_of_axes = figure.subplots(len(rows), len(titles), squeeze=False)
     for line, (label, path) in zip(grid_of_axes, shares.items()):
+        line[0].set_ylabel(lines(label), fontsize=11, color=INK)
         for axes, cells in zip(line, path):
             _draw(axes, grid, goals, cells, norm)
-        line[0].set_ylabel(lines(label), fontsize=11, color=INK)
     for axes, text in zip(grid_of_axes[0], titles):
         axes.set_title(text)
     _colour_bar(figure, grid_of_axes, norm)
@@ -108,10 +108,9 @@ def _draw(axes: Axes, grid: IntArray, goals: Goals, shares: FloatArray, norm: Po
     axes.imshow(colours, interpolation="nearest")
     for row, column in goals:
         axes.scatter([column], [row], marker="*", s=80, facecolor=GOAL, edgecolor=INK, linewidth=0.7, zorder=3)
-    for line in np.arange(grid.shape[0] + 1) - 0.5:
-        axes.axhline(line, color=FAINT, linewidth=0.25)
-    for line in np.arange(grid.shape[1] + 1) - 0.5:
-        axes.axvline(line, color=FAINT, linewidth=0.25)
+    rows, columns = (np.arange(count + 1) - 0.5 for count in grid.shape)
+    axes.hlines(rows, columns[0], columns[-1], color=FAINT, linewidth=0.25, zorder=2)
+    axes.vlines(columns, rows[0], rows[-1], color=FAINT, linewidth=0.25, zorder=2)
     bare(axes)
 
 

@@ -96,7 +96,10 @@ def _draw(rows: Rows, titles: Sequence[str], colours: Mapping[str, Colour], scen
     shown = views(scene)
     figure = new_figure(1.95 * len(titles) + 1.3, 1.75 * len(rows) * len(shown) + 1.1)
     alike = len(shown) == 1
-    grid = figure.subplots(len(rows) * len(shown), len(titles), squeeze=False, sharex=alike, sharey=alike)
+    shared = alike and scene.dim == 1  # a plane has its limits from the scene; panels that share them cost much time
+    grid = figure.subplots(len(rows) * len(shown), len(titles), squeeze=False, sharex=shared, sharey=shared)
+    for axes in grid.flat if alike else ():
+        axes.label_outer()
     parts = [(label, view) for label in rows for view in shown]
     for line, (label, view) in zip(grid, parts):
         _row(line, rows[label], label, view, colours[label])

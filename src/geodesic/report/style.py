@@ -66,9 +66,16 @@ _SETTINGS = {
     "axes.grid": False,
     "grid.color": "#E4E4E4",
     "lines.linewidth": 1.8,
-    "savefig.dpi": 150,
 }
 
+_SAVING = {
+    "savefig.dpi": 150,
+    "figure.autolayout": False,
+    "figure.constrained_layout.use": False,
+    "svg.hashsalt": "geodesic",
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+}
 _UNDATED = {"png": ("Software",), "pdf": ("Creator", "Producer", "CreationDate"), "svg": ("Creator", "Date")}
 
 P = ParamSpec("P")
@@ -102,17 +109,24 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, path: Path, also: Sequence[str] = ()) -> Path:
-    """Write a PNG, and beside it the same as `also` says (pdf, svg); the same figure gives the same bytes."""
-    for kind in ("png", *also):
-        _save(figure, path.with_suffix(f".{kind}"), kind)
-        figure.set_layout_engine("none")  # everything is in its place now
+    """Write a PNG, and beside it the same as `also` says (pdf, svg); the same figure gives the same bytes.
+
+    Everything is put in its place once; a figure that still has a layout engine is drawn twice for each format.
+    """
+    with matplotlib.rc_context(_SAVING):
+        figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
+        engine = figure.get_layout_engine()
+        if engine is not None:
+            engine.execute(figure)
+        figure.set_layout_engine(None)
+        for kind in ("png", *also):
+            _save(figure, path.with_suffix(f".{kind}"), kind)
     return path
 
 
 def _save(figure: Figure, path: Path, kind: str) -> None:
-    dpi, nothing = _SETTINGS["savefig.dpi"], dict.fromkeys(_UNDATED[kind])
-    with matplotlib.rc_context({"svg.hashsalt": "geodesic", "svg.fonttype": "none", "pdf.fonttype": 42}):
-        write_atomically(path, lambda file: figure.savefig(file, format=kind, dpi=dpi, metadata=nothing))
+    nothing = dict.fromkeys(_UNDATED[kind])
+    write_atomically(path, lambda file: figure.savefig(file, format=kind, metadata=nothing))
 
 
 def looks(runs: Sequence[RunResult]) -> dict[str, Look]:
@@ -162,8 +176,9 @@ def small_panel(axes: Axes) -> None:
 
 
 def bare(axes: Axes) -> None:
-    """No ticks and no frame: the picture is a map."""
-    axes.set_xticks([])
+    """No ticks and no frame: the picture is a map, which at most has a name beside it."""
+    axes.xaxis.set_visible(False)
+    axes.yaxis.set_visible(bool(axes.get_ylabel()))
     axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set_visible(False)
