@@ -3,17 +3,22 @@
     python -m benchmarks.paces                                     # PointMass, three seeds
     python -m benchmarks.paces maze point-mass u-maze --seeds 20 --first-seed 1000 --at-once 20
     python -m benchmarks.paces point-mass --steps 800000 --goal 80 --methods gradient,gradient:gate=true,currot
+    python -m benchmarks.paces fetch-push --read --until 190000    # the table of what --out holds, as of that step
 
 Each task is a `geodesic compare` in a folder of its own under --out: called again, it goes on where it stopped, and
 finished runs are taken as they are. Columns: seeds that solve the task for good; steps to that and to the first time,
 medians; final scores, interquartile means; seeds whose final score is above --goal (default: the level that counts as
 solved); the probability that a seed solves it earlier than one of the first method, and that it ends higher than one of
 CURROT. Brackets hold 95 % intervals. Settings are chosen on seeds below 100, and reported on others.
+
+With --read nothing is trained. With --until the table is that of runs that ended there: of all that have come so far,
+finished or not, and of nothing that came later.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +28,12 @@ from geodesic.analysis.statistics import Seeds, of_seeds
 from geodesic.cli import main as geodesic
 from geodesic.curricula import REGISTRY
 from geodesic.records.reader import RunResult, by_label, load_comparison
+from geodesic.records.schema import EvaluationTable
 
 METHODS = (
     "gradient",
     "gradient:step=auto",
+    "gradient:step=auto:source=auto",
     "gradient:gate=true",
     "gradient:gate=true:source=auto",
     "currot",
@@ -88,6 +95,19 @@ def table(runs: list[RunResult], goal: float | None) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
+def until(runs: list[RunResult], step: int) -> list[RunResult]:
+    """The runs that were evaluated at this step or later, as if they had ended there."""
+    reached = [run for run in runs if len(run.evaluations.steps) and run.evaluations.steps[-1] >= step]
+    if not reached:
+        raise SystemExit(f"expected runs that have come to step {step}, got none")
+    return [replace(run, evaluations=_first(run.evaluations, step), finished=True) for run in reached]
+
+
+def _first(table: EvaluationTable, step: int) -> EvaluationTable:
+    kept = table.steps <= step
+    return EvaluationTable(*(getattr(table, column.name)[kept] for column in fields(table)))
+
+
 def known(label: str) -> bool:
     return label.partition(":")[0] in REGISTRY
 
@@ -103,6 +123,8 @@ def main() -> int:
     parser.add_argument("--goal", type=float)
     parser.add_argument("--at-once", type=int)
     parser.add_argument("--workers", type=int)
+    parser.add_argument("--read", action="store_true")
+    parser.add_argument("--until", type=int)
     parser.add_argument("--out", type=Path, default=Path("runs/paces"))
     options = parser.parse_args()
     passed = ("methods", "seeds", "first_seed", "steps", "threshold", "at_once", "workers")
@@ -111,8 +133,11 @@ def main() -> int:
     failed = 0
     for task in options.tasks:
         out = options.out / task.replace(":", "-").replace("/", "-")
-        failed |= geodesic(["compare", task, "--quiet", "--out", str(out), *words])
-        print(f"\n{task}: {' '.join(words)}\n{table(load_comparison(out), options.goal)}\n", flush=True)
+        if not options.read:
+            failed |= geodesic(["compare", task, "--quiet", "--out", str(out), *words])
+        runs = load_comparison(out)
+        runs = runs if options.until is None else until(runs, options.until)
+        print(f"\n{task}: {' '.join(words)}\n{table(runs, options.goal)}\n", flush=True)
     return failed
 
 

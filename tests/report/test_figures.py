@@ -255,16 +255,24 @@ def test_contexts_at_five_moments(tmp_path: Path) -> None:
     assert {tuple(point) for point in drawn} == {tuple(point) for point in runs[0].curriculum[-1].particles.points}
 
 
+def test_the_last_moment_of_a_run_that_has_not_ended_is_where_it_stands(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", reached=500)
+    (folder / "episodes.csv").unlink()
+    shown = texts(contexts.moments([load_run(folder)], Scene.of_task(plane_task(), [])))
+    assert {"step 125", "step 500"} <= shown
+    assert "step 1k" not in shown
+
+
 def test_contexts_come_from_the_episodes_where_there_is_no_curriculum(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     (folder / "curriculum.npz").unlink()
     run = load_run(folder)
-    near = contexts.at_moment(run, 1.0)
+    near = contexts.at_moment(run, run.steps)
     assert near is not None
     np.testing.assert_array_equal(np.sort(near.points, axis=0), np.sort(run.episodes.contexts[-50:], axis=0))
     (folder / "episodes.csv").unlink()
     empty = load_run(folder)
-    assert contexts.at_moment(empty, 1.0) is None
+    assert contexts.at_moment(empty, run.steps) is None
     assert "nothing yet" in texts(contexts.moments([empty], Scene.of_task(plane_task(), [])))
 
 

@@ -35,13 +35,15 @@ Rows = Mapping[str, Sequence[Particles | None]]  # label -> a distribution for e
 
 @styled
 def moments(runs: Sequence[RunResult], scene: Scene) -> Figure:
-    """The first seed of each label (rows) at five moments of its run (columns)."""
+    """The first seed of each label (rows) at five moments (columns), of all that it was asked for or has come to."""
     first = [group[0] for group in by_label(runs).values()]
-    titles = [f"step {short_steps(share * first[0].steps)}" for share in MOMENTS]
-    rows = {run.label: [at_moment(run, share) for share in MOMENTS] for run in first}
+    end = max(map(_come, first))
+    steps = [share * end for share in MOMENTS]
+    titles = [f"step {short_steps(step)}" for step in steps]
+    rows = {run.label: [at_moment(run, step) for step in steps] for run in first}
     colours: dict[str, Colour] = {label: look.colour for label, look in looks(runs).items()}
     seeds = "one seed of each" if len(runs) > 1 else f"seed {first[0].seed}"
-    exploring = {(row, k) for row, run in enumerate(first) for k, share in enumerate(MOMENTS) if _explores(run, share)}
+    exploring = {(row, k) for row, run in enumerate(first) for k, step in enumerate(steps) if _explores(run, step)}
     figure = _draw(rows, titles, colours, scene, f"{first[0].task}: contexts trained on, {seeds}")
     _mark(figure, exploring, len(rows), len(titles))
     return figure
@@ -57,9 +59,16 @@ def interpolations(
     return _draw(paths, titles, colours, scene, f"{name}: contexts from source to target")
 
 
-def _explores(run: RunResult, share: float) -> bool:
+def _come(run: RunResult) -> int:
+    """The steps of a run: of one that has not ended, those so far."""
+    if run.finished:
+        return run.steps
+    return max((int(steps[-1]) for steps in (run.episodes.steps, run.evaluations.steps) if len(steps)), default=0)
+
+
+def _explores(run: RunResult, step: float) -> bool:
     """Whether a run explored for a metric then."""
-    stage = run.in_force(share * run.steps)
+    stage = run.in_force(step)
     return stage is not None and stage.stage in run.explored
 
 
@@ -72,12 +81,12 @@ def _mark(figure: Figure, exploring: set[tuple[int, int]], rows: int, columns: i
         axes.text(0.5, 0.98, EXPLORING, transform=axes.transAxes, ha="center", va="top", fontsize=8, color=INK)
 
 
-def at_moment(run: RunResult, share: float) -> Particles | None:
-    """What a run trained on after this share of its steps: the distribution in force, else the episodes around it."""
-    stage = run.in_force(share * run.steps)
+def at_moment(run: RunResult, step: float) -> Particles | None:
+    """What a run trained on at this step: the distribution in force, else the episodes around it."""
+    stage = run.in_force(step)
     if stage is not None:
         return stage.particles
-    near = np.argsort(np.abs(run.episodes.steps - share * run.steps), kind="stable")[:50]
+    near = np.argsort(np.abs(run.episodes.steps - step), kind="stable")[:50]
     return Particles(run.episodes.contexts[near]) if len(near) and run.episodes.contexts.shape[1] else None
 
 
