@@ -60,6 +60,11 @@ def test_the_page_of_a_comparison_tells_what_was_run(tmp_path: Path) -> None:
     assert data["table"].startswith("label,runs,finished")
 
 
+def test_a_long_label_may_end_its_line_after_an_option(tmp_path: Path) -> None:
+    text = write_report(write_run(tmp_path / "run", label="gradient:gate=true:step=0.2"), film=False).read_text()
+    assert '<th scope="row" data-value="gradient:gate=true:step=0.2">gradient:<wbr>gate=true:<wbr>step=0.2</th>' in text
+
+
 def test_the_page_asks_nothing_of_the_network(tmp_path: Path) -> None:
     text = write_report(write_run(tmp_path / "run"), film=False).read_text()
     assert "default-src 'none'" in text
