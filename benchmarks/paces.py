@@ -33,6 +33,7 @@ from geodesic.records.schema import EvaluationTable
 METHODS = (
     "gradient",
     "gradient:step=auto",
+    "gradient:step=auto:source=auto",
     "gradient:gate=true",
     "gradient:gate=true:source=auto",
     "currot",

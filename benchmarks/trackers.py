@@ -2,9 +2,10 @@
 
     python -m benchmarks.trackers
 
-Segments with the learner's measures beside segments without them (whose programs then hold nothing of them), in turn, by
-processor time. Of each kind the fastest tenth counts: other work on the machine takes the caches away and makes segments
-slower, never faster. Then the cost of an evaluation's events, shared out over the segments between two of them.
+Segments with the learner's measures beside segments without them (whose programs then hold nothing of them), in turn,
+by processor time. Of each kind the fastest tenth counts: other work on the machine takes the caches away and makes
+segments slower, never faster. Then the cost of an evaluation's events, shared out over the segments between two of
+them.
 """
 
 from __future__ import annotations

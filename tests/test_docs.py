@@ -1,7 +1,12 @@
-"""Every command and every piece of Python on the documentation's pages runs as it stands, in the order of the page."""
+"""Every command and every piece of Python on the docs' pages and in their notebook runs as it stands, in order."""
 
+import json
+import os
 import re
+import resource
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +16,8 @@ from geodesic.cli import main, parser
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+NOTEBOOK = json.loads((ROOT / "examples" / "puck.ipynb").read_text())
+CELLS = ["".join(cell["source"]) for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
 RUNNING = [page for page in PAGES if BLOCK.search(page.read_text())]
 
 
@@ -23,7 +30,8 @@ def commands(block):
 
 
 def test_there_is_something_to_run():
-    assert {"start.md", "metrics.md", "choosing.md", "mathematics.md"} <= {page.name for page in RUNNING}
+    some = {"start.md", "environments.md", "learners.md", "tasks.md", "metrics.md", "choosing.md", "mathematics.md"}
+    assert some <= {page.name for page in RUNNING}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -51,3 +59,33 @@ def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
             exec(compile(block, str(page), "exec"), names)
         for words in commands(block) if kind == "console" else []:
             assert main(words) == 0, words
+
+
+def test_the_notebook_is_plain_python_without_outputs():
+    """So that its cells can be run without Jupyter, which the tests then need not install."""
+    for cell in CELLS:
+        compile(cell, "a cell", "exec")
+    assert not any(cell.get("outputs") for cell in NOTEBOOK["cells"])
+
+
+def test_the_notebooks_problem_is_the_one_that_the_docs_explain():
+    shown = [block for kind, block in blocks(ROOT / "docs" / "environments.md") if kind == "python"]
+    assert any(block.startswith(CELLS[0] + "\n") for block in shown)
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_from_top_to_bottom_in_two_minutes(tmp_path):
+    (tmp_path / "cells.py").write_text("\n\n".join(CELLS))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    quiet = {"cwd": tmp_path, "env": {**os.environ, "TMPDIR": str(tmp_path), "MPLBACKEND": "agg"}}
+    done = subprocess.run([sys.executable, "cells.py"], check=True, stdout=subprocess.PIPE, text=True, **quiet)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    curriculum, target_only, agent, report = re.findall(
+        "^(gradient:step.*|target-only.*|goal .*|open .*)$", done.stdout, re.M
+    )
+    assert "3/3" in curriculum
+    assert "0/3" in target_only
+    assert "reached" in agent
+    page = Path(report.removeprefix("open ")).read_text()
+    assert all(label in page for label in ("gradient:step=0.2", "target-only", "data:image/gif"))
+    assert after.ru_utime - before.ru_utime < 120  # of the processor: a clock would tell of others' work too

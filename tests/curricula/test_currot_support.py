@@ -81,6 +81,18 @@ def test_of_equally_near_points_to_the_goal_the_nearest_is_taken_and_none_that_i
     assert table.onward(start, goal, np.ones(4, bool), 1.0).tolist() == [[3.0]]
 
 
+def test_a_step_is_as_long_as_the_way_needs_whatever_lies_nearer():
+    """Each of 0, 1, 2, 3 has a twin close by, as cells of a maze can under a metric of values."""
+    places = np.array([0.0, 1.0, 2.0, 3.0, -0.1, 0.9, 1.9, 2.9])
+    twins = gd.metrics.Matrix(np.abs(places[:, None] - places), places[:, None])
+    table = Table(twins, gd.Particles([[0.0]]), gd.Particles([[3.0]]))
+    assert table.stride == pytest.approx(0.9 / 3)
+    here = np.array([[0.0]])
+    for _ in range(8):
+        here = table.onward(here, np.array([[3.0]]), np.ones(8, dtype=bool), 0.01)
+    assert here.tolist() == [[3.0]]
+
+
 def test_in_the_e_maze_shortest_paths_lead_around_the_wall_where_straight_lines_stop_at_it():
     task = load("e-maze")
 

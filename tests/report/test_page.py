@@ -13,7 +13,7 @@ import pytest
 import geodesic as gd
 from geodesic.cli import main
 from geodesic.contexts import ContextSpace, Particles
-from geodesic.errors import MissingExtra
+from geodesic.errors import MissingExtra, RunFailed
 from geodesic.records import load_run
 from geodesic.report.page import film, story, write_report
 from geodesic.tasks import Drawing, Task
@@ -58,6 +58,11 @@ def test_the_page_of_a_comparison_tells_what_was_run(tmp_path: Path) -> None:
     assert set(data["charts"]) == {"learning", "timeline-0", "timeline-1", "timeline-2"}
     assert [frame["s"] for frame in data["curricula"]["gradient"]["1"]] == [0, 333, 666]
     assert data["table"].startswith("label,runs,finished")
+
+
+def test_a_long_label_may_end_its_line_after_an_option(tmp_path: Path) -> None:
+    text = write_report(write_run(tmp_path / "run", label="gradient:gate=true:step=0.2"), film=False).read_text()
+    assert '<th scope="row" data-value="gradient:gate=true:step=0.2">gradient:<wbr>gate=true:<wbr>step=0.2</th>' in text
 
 
 def test_the_page_asks_nothing_of_the_network(tmp_path: Path) -> None:
@@ -247,6 +252,12 @@ def test_a_missing_extra_is_said_before_any_work(tmp_path: Path, monkeypatch: An
         write_report(write_run(tmp_path / "run"), film=False)
     assert main(["report", str(tmp_path / "run")]) == 1
     assert capsys.readouterr().err == "geodesic: altair is not installed; try: pip install 'geodesic-rl[report]'\n"
+
+
+def test_a_library_that_is_too_old_for_the_charts_is_named(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("altair.SCHEMA_VERSION", "v99.1.0")
+    with pytest.raises(RunFailed, match=r"to have Vega-Lite 99.1, .*; try pip install --upgrade vl-convert-python"):
+        write_report(write_run(tmp_path / "run"), film=False)
 
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path, capsys: Any) -> None:

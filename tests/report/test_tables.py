@@ -56,6 +56,13 @@ def test_markdown_table_has_the_same_cells() -> None:
     assert [note.split() for note in told] == plain[-2:]
 
 
+def test_a_method_alone_is_compared_with_nobody() -> None:
+    with_others, alone = format_table(ROWS), format_table(ROWS[:1])
+    assert "P(gradient faster)" in with_others
+    assert alone.splitlines()[0].endswith("success")
+    assert alone.splitlines()[2].endswith("100%")
+
+
 def test_too_few_seeds_are_marked_and_told() -> None:
     lines = format_table([few(3)]).splitlines()
     assert re.split(r"\s{2,}", lines[2]) == [

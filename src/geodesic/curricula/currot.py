@@ -28,8 +28,8 @@ class CURROT(Constrained):
     threshold. Buffers, regression and waiting are `Constrained`'s.
 
     On a discrete space with a metric, distances, assignments and the regression are the metric's, and a particle goes
-    to the mastered support point nearest to its goal, among those next to it or at most epsilon away, in units of the
-    longest way from source to target.
+    to the mastered support point nearest to its goal, among those at most epsilon away, in units of the longest way
+    from source to target, or as far as the longest step that cannot be done without.
 
     Differs from the paper: the trust region bounds each particle's move (W-infinity, hence W2, <= epsilon), which
     splits the problem into one line search per particle; Nadaraya-Watson replaces the Gaussian process; until the

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from geodesic.contexts import FloatArray, Particles
 from geodesic.coupling import cheapest
@@ -42,15 +44,25 @@ class Table:
         kernel = np.exp(log_kernel - log_kernel.max(axis=1, keepdims=True))
         return np.asarray(kernel @ returns / kernel.sum(axis=1))
 
+    @cached_property
+    def stride(self) -> float:
+        """The longest step that the way from source to target cannot do without: shorter ones do not join them."""
+        ends = np.concatenate([self.metric.index(side.positive().points) for side in (self.source, self.target)])
+        lengths = np.unique(self.distances[np.isfinite(self.distances)])
+
+        def joined(length: float) -> bool:
+            return len(np.unique(connected_components(self.distances <= length, directed=False)[1][ends])) == 1
+
+        return float(lengths[bisect.bisect_left(lengths[:-1], True, key=joined)])
+
     def onward(self, points: FloatArray, goals: FloatArray, good: NDArray[np.bool_], epsilon: float) -> FloatArray:
-        """For each point the good support point (n, d) nearest to its goal, at most epsilon away or a neighbour.
+        """For each point the good support point (n, d) nearest to its goal, at most epsilon or a stride away.
 
         Itself, where none is nearer to the goal. Of equally near ones the nearest to the point is taken.
         """
         here, goal = self.metric.index(points), self.metric.index(goals)
         away = self.distances[here]
-        others = np.where(np.arange(len(self.distances)) == here[:, None], np.inf, away)
-        allowed = good & (away <= np.maximum(epsilon, others.min(axis=1))[:, None] * (1 + 1e-9))
+        allowed = good & (away <= max(epsilon, self.stride) * (1 + 1e-9))
         left = np.where(allowed, self.distances[:, goal].T, np.inf)
         nearest = np.where(left <= left.min(axis=1, keepdims=True), away, np.inf).argmin(axis=1)
         better = left[np.arange(len(here)), nearest] < self.distances[here, goal]

@@ -49,8 +49,10 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
 
 
 def table_cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """The header and a line per label, as words."""
-    return [_header(rows), *(_cells(row) for row in rows)]
+    """The header and a line per label, as words; without the probabilities where there is nobody to compare with."""
+    lines = [_header(rows), *(_cells(row) for row in rows)]
+    alone = all(row.reference in (None, row.label) for row in rows)
+    return [line[: len(_HEADER)] for line in lines] if alone else lines
 
 
 def notes(rows: Sequence[Row]) -> list[str]:

@@ -55,7 +55,7 @@ class Camera:
         some = f", one step in {every} shown" if every > 1 else ""
         fps = int(self.env.metadata.get("render_fps") or 15)
         caption = f"seed {run.seed}: return {total:.4g} in {steps} steps{success}{some}"
-        return Film(_gif(frames, 1000 * every // fps), caption)
+        return Film(gif(frames, 1000 * every // fps), caption)
 
     def close(self) -> None:
         self.env.close()  # type: ignore[no-untyped-call]
@@ -100,13 +100,14 @@ def _keep(path: Path, film: Film) -> None:
         return
 
 
-def _gif(frames: list[Image.Image], milliseconds: int) -> bytes:
-    """One palette for all frames, taken from some of them side by side."""
+def gif(frames: list[Image.Image], milliseconds: int, colours: int = COLOURS) -> bytes:
+    """A film that loops; one palette for all frames, taken from some of them side by side."""
     some = frames[:: -(-len(frames) // 6)]
-    strip = Image.new("RGB", (len(some) * SIDE, SIDE))
+    width, height = (max(sizes) for sizes in zip(*(frame.size for frame in some)))
+    strip = Image.new("RGB", (len(some) * width, height))
     for place, frame in enumerate(some):
-        strip.paste(frame, (place * SIDE, 0))
-    palette = strip.quantize(COLOURS)
+        strip.paste(frame, (place * width, 0))
+    palette = strip.quantize(colours)
     out = io.BytesIO()
     first, *rest = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     first.save(out, "GIF", save_all=True, append_images=rest, duration=max(20, milliseconds), loop=0)

@@ -224,7 +224,7 @@ def _section(name: str, title: str, content: str) -> str:
 
 def _table(header: Sequence[str], lines: Sequence[Sequence[Cell]], name: str) -> str:
     top = "".join(
-        f'<th scope="col" aria-sort="none"><button type="button">{escape(text)}</button></th>' for text in header
+        f'<th scope="col" aria-sort="none"><button type="button">{_narrow(text)}</button></th>' for text in header
     )
     body = "".join(f"<tr>{''.join(_cell(k, *cell) for k, cell in enumerate(line))}</tr>" for line in lines)
     table = f'<table class="sortable" id="{name}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
@@ -234,7 +234,12 @@ def _table(header: Sequence[str], lines: Sequence[Sequence[Cell]], name: str) ->
 def _cell(place: int, text: str, value: object) -> str:
     known = not (isinstance(value, float) and math.isnan(value))
     tag = 'th scope="row"' if place == 0 else "td"
-    return f'<{tag} data-value="{escape(str(value)) if known else ""}">{escape(text)}</{tag.split()[0]}>'
+    return f'<{tag} data-value="{escape(str(value)) if known else ""}">{_narrow(text)}</{tag.split()[0]}>'
+
+
+def _narrow(text: str) -> str:
+    """A long label may end its line after an option: gradient:metric=embedding:step=0.2."""
+    return escape(text).replace(":", ":<wbr>")
 
 
 def _copied(command: str, name: str) -> str:

@@ -35,7 +35,7 @@ def words(runs: Sequence[RunResult]) -> list[str]:
     done = sum(run.finished for run in runs)
     told.append("Every run is finished." if done == len(runs) else f"{done} of {_count(len(runs), 'run')} finished.")
     if first.contexts:
-        told.append(f"A context is {_listed(first.contexts)}.")
+        told.append(f"A context is {_listed([name.replace('_', ' ') for name in first.contexts])}.")
     if math.isfinite(first.threshold):
         level = f"A stage is mastered above a mean {measured(first)} of {first.threshold:g}"
         solved = f", the target solved above {first.solved:g}" if math.isfinite(first.solved) else ""

@@ -17,7 +17,7 @@ import numpy as np
 from geodesic.analysis.measures import WINDOW
 from geodesic.analysis.statistics import Row, summarise
 from geodesic.checks import as_path
-from geodesic.errors import GeodesicError, MissingExtra
+from geodesic.errors import GeodesicError, MissingExtra, RunFailed, told
 from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult, by_label, load_comparison, load_run
 from geodesic.report.exports import table_csv
@@ -155,5 +155,11 @@ def _bundle() -> str:
     import vl_convert
 
     version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    text: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
+    try:
+        text: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
+    except RuntimeError as error:  # each of its releases has the Vega-Lite of its day
+        raise RunFailed(
+            f"expected vl-convert-python to have Vega-Lite {version}, which altair writes, got {told(error)}; "
+            "try pip install --upgrade vl-convert-python"
+        ) from error
     return text
