@@ -65,7 +65,6 @@ def test_it_is_listed_checked_and_planned(installed, tmp_path):
     assert checked.endswith(" is fine\n")
 
 
-@pytest.mark.slow
 def test_it_is_run_and_compared(installed, tmp_path):
     ran = geodesic(installed, tmp_path, "run", "corridor", "--quiet")
     assert ran.returncode == 0, ran.stderr

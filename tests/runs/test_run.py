@@ -129,7 +129,6 @@ def kill_at(arguments, file, lines):
     return False
 
 
-@pytest.mark.slow
 def test_a_run_killed_at_three_random_moments_ends_as_an_unbroken_one(tmp_path):
     easy = ["--method", "gradient:window=5", "--threshold", "-60"]
     common = [*GEODESIC, "run", "maze", *easy, "--steps", "20000", "--save-every", "0.05"]
