@@ -137,7 +137,9 @@ def main() -> int:
             failed |= geodesic(["compare", task, "--quiet", "--out", str(out), *words])
         runs = load_comparison(out)
         runs = runs if options.until is None else until(runs, options.until)
-        print(f"\n{task}: {' '.join(words)}\n{table(runs, options.goal)}\n", flush=True)
+        told = f"{out} as it is" if options.read else " ".join(words)
+        told += "" if options.until is None else f", until step {options.until}"
+        print(f"\n{task}: {told}\n{table(runs, options.goal)}\n", flush=True)
     return failed
 
 

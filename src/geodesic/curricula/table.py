@@ -24,10 +24,15 @@ class Table:
     target: Particles
 
     @cached_property
+    def ends(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Where on the support the source has mass, and where the target."""
+        index = self.metric.index
+        return index(self.source.positive().points), index(self.target.positive().points)
+
+    @cached_property
     def distances(self) -> FloatArray:
         """All of them (n, n)."""
-        ends = (self.metric.index(side.positive().points) for side in (self.source, self.target))
-        longest = self.metric.distances[np.ix_(*ends)].max()
+        longest = self.metric.distances[np.ix_(*self.ends)].max()
         return self.metric.distances / (longest if longest > 0 else 1.0)
 
     def between(self, points: FloatArray, others: FloatArray) -> FloatArray:
@@ -47,7 +52,7 @@ class Table:
     @cached_property
     def stride(self) -> float:
         """The longest step that the way from source to target cannot do without: shorter ones do not join them."""
-        ends = np.concatenate([self.metric.index(side.positive().points) for side in (self.source, self.target)])
+        ends = np.concatenate(self.ends)
         lengths = np.unique(self.distances[np.isfinite(self.distances)])
 
         def joined(length: float) -> bool:
