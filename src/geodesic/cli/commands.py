@@ -361,19 +361,20 @@ def _show(console: Console, task: Task, config: RunConfig, out: Path, cvar: floa
     from geodesic.report.exports import write_exports
     from geodesic.report.figures import draw_comparison
     from geodesic.report.tables import format_table, infeasible_table, tail_table
-    from geodesic.report.text import sparklines
+    from geodesic.report.text import at_source, sparklines
     from geodesic.runs.tail import worst_contexts
 
     runs = load_comparison(out)
     rows = summarise(runs, config.solved, "gradient")
     console.print(f"{task.name}, {config.steps} steps, solved above {config.solved:g}")
     tails = [worst_contexts(run.folder, cvar, task) for run in runs if run.finished and cvar]
-    texts = format_table(rows), infeasible_table(runs), tail_table(tails), "\n".join(sparklines(runs))
+    stayed = "\n".join(at_source(runs))
+    texts = format_table(rows), infeasible_table(runs), tail_table(tails), stayed, "\n".join(sparklines(runs))
     for line in "\n\n".join(text for text in texts if text).splitlines():
         console.print(line)
     for path in [out, *write_exports(out, rows, runs), *draw_comparison(runs, out, task)]:
         console.print(f"  wrote {path}")
-    tables = format_table(rows, True), infeasible_table(runs, True), tail_table(tails, True)
+    tables = format_table(rows, True), infeasible_table(runs, True), tail_table(tails, True), stayed
     return "\n\n".join(part for part in tables if part)
 
 
