@@ -11,9 +11,9 @@ from __future__ import annotations
 import statistics
 import time
 
-from geodesic.runtime import one_thread_per_process
+from geodesic.runtime import ours_alone
 
-one_thread_per_process()
+ours_alone()
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
