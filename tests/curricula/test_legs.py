@@ -9,7 +9,7 @@ import pytest
 import geodesic as gd
 from geodesic.curricula.gradient.legs import leg
 from geodesic.errors import InvalidInput
-from geodesic.metrics import Euclidean, ReturnLift
+from geodesic.metrics import Euclidean, Graph, ReturnLift
 
 SPACE = gd.ContextSpace([0.0, 0.0], [10.0, 10.0])
 PACES = {"auto": {"step": "auto"}, "gate": {"gate": True, "step": 0.2}}
@@ -54,27 +54,50 @@ def good_up_to(x: float) -> Callable:
     return lambda contexts: np.where(contexts[:, 0] < x, 9.0, 0.0)
 
 
-def test_a_leg_leads_from_the_source_through_where_it_stands_to_the_target():
-    here, there, back = (gd.Particles([[x, 0.0], [x, 1.0]]) for x in (4.0, 10.0, 0.0))
-    ways, start = leg(
-        gd.Geodesic(here, there), gd.Geodesic(here, back), np.array([0.5, 0.2]), 10, 5, np.random.default_rng(0)
-    )
+def test_a_leg_leads_on_along_the_geodesic_and_back_the_way_that_was_come():
+    rng = np.random.default_rng(0)
+    source, here, target = (gd.Particles([[x, 0.0], [x, 1.0]]) for x in (0.0, 4.0, 10.0))
+    first, start = leg(gd.Geodesic(source, target), source, np.zeros(2), None, 10, 5, rng)
+    assert start.tolist() == [0.0, 0.0]
+    assert first.points[:, 0, 0, 0] == pytest.approx(np.arange(11.0))
+    second, start = leg(gd.Geodesic(here, target), source, np.array([0.5, 0.2]), first, 10, 5, rng)
     assert start.tolist() == [0.5, 0.2]
-    assert ways.points[:, 0, 0, 0] == pytest.approx([0.0, 0.8, 1.6, 2.4, 3.2, 4.0, 5.2, 6.4, 7.6, 8.8, 10.0])
-    # Of the second, eight rungs are left: each the nearest of ten places between 4 and 10.
-    assert ways.points[:3, 1, 0, 0] == pytest.approx([0.0, 2.0, 4.0])
-    assert ways.points[3:, 1, 0, 0] == pytest.approx(4.0 + np.linspace(0.125, 1.0, 8) * 6.0, abs=0.3 + 1e-9)
-    assert (np.diff(ways.points[:, :, 0, 0], axis=0) > 0).all()
+    assert second.points[:, 0, 0, 0] == pytest.approx([0.0, 1.0, 2.0, 3.0, 4.0, 4.0, 5.2, 6.4, 7.6, 8.8, 10.0])
+    assert second.points[:3, 1, 0, 0] == pytest.approx([0.0, 1.0, 4.0])
+    # Eight rungs are left of this one: each is the nearest of ten places between 4 and 10.
+    assert second.points[3:, 1, 0, 0] == pytest.approx(4.0 + np.linspace(0.125, 1.0, 8) * 6.0, abs=0.3 + 1e-9)
+    assert second.at(np.zeros(2, int)) is source
+    assert second.at(np.full(2, 10)) is target
 
 
-def test_a_leg_keeps_the_mass_of_all_three_distributions():
+def test_a_leg_keeps_the_mass_of_both_its_ends():
     rng = np.random.default_rng(2)
-    here, there, back = (gd.Particles(rng.random((n, 2)), rng.random(n)) for n in (7, 5, 4))
-    ways, _ = leg(gd.Geodesic(here, there), gd.Geodesic(here, back), np.full(7, 0.5), 4, 100, rng)
-    for rung, end in ((0, back), (2, here), (4, there)):
+    here, there = (gd.Particles(rng.random((n, 2)), rng.random(n)) for n in (7, 5))
+    ways, _ = leg(gd.Geodesic(here, there), here, np.full(7, 0.5), None, 4, 100, rng)
+    for rung, end in ((2, here), (4, there)):
         assert gd.wasserstein(gd.Particles(ways.points[rung, :, 0], ways.mass), end) == pytest.approx(0.0, abs=1e-7)
-    thin, start = leg(gd.Geodesic(here, there), gd.Geodesic(here, back), np.full(7, 0.5), 4, 3, rng)
+    thin, start = leg(gd.Geodesic(here, there), here, np.full(7, 0.5), None, 4, 3, rng)
     assert (len(thin), len(start), thin.mass.tolist()) == (3, 3, [1 / 3] * 3)
+
+
+@dataclass(frozen=True)
+class Scattered(Straight):
+    """A graph through other nodes at each fit, so that no two fits lead the same way."""
+
+    def fit(self, episodes, rng, anchors=None):
+        super().fit(episodes, rng, anchors)
+        return Graph.knn(np.unique(np.concatenate([anchors, SPACE.draw(80, rng)]), axis=0), 6)
+
+
+def test_what_is_lost_is_left_for_the_very_distributions_that_were_trained_on():
+    curriculum = gradient(Scattered(), "auto")
+    states = walk(curriculum, good_up_to(99.0), 30)
+    trained = {round(state.alpha, 2): state.distribution for state in states if state.kind == "train"}
+    assert sorted(trained) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    lost = walk(curriculum, good_up_to(-1.0), 5, states[-1])
+    assert [round(state.alpha, 2) for state in lost] == [1.0, 0.8, 0.6, 0.4, 0.2, 0.0]
+    for state in lost:
+        assert gd.wasserstein(state.distribution, trained[round(state.alpha, 2)]) == pytest.approx(0.0, abs=1e-7)
 
 
 @pytest.mark.parametrize("pace", PACES)

@@ -175,23 +175,25 @@ class Gradient(Staged):
     def refit(self, state: StagedState, recipe: Recipe, rng: np.random.Generator) -> StagedState:
         """Fit the metric to the latest episodes and go on under it."""
         trained = state.trained or self.source
-        keeps = isinstance(self.pace, Auto)
-        ends = (trained, self.target, self.source) if keeps else (trained, self.target)
-        metric = recipe.fit(state.seen[-recipe.memory :], rng, np.concatenate([end.points for end in ends]))
-        onward, back = (Geodesic(trained, end, metric) for end in (self.target, self.source))
-        if keeps:
-            moved = self.begin(state, onward, back, rng)
+        anchors = np.concatenate([trained.points, self.target.points])
+        metric = recipe.fit(state.seen[-recipe.memory :], rng, anchors)
+        onward = Geodesic(trained, self.target, metric)
+        if isinstance(self.pace, Auto):
+            moved = self.begin(state, onward, rng)
         else:
+            back = Geodesic(trained, self.source, metric)
             moved = self.move(state, Onward(onward, back, state.alpha, self.particles, rng), state.event)
             if moved.stage == state.stage:  # the pace stays: back to training where it was
                 moved = state.enter(trained, state.alpha, state.event)
         return moved.replace(picture=picture(metric, onward, recipe.space, self.particles, rng))
 
-    def begin(self, state: StagedState, onward: Geodesic, back: Geodesic, rng: np.random.Generator) -> StagedState:
-        """A new leg through the distribution last trained on, and the first move on it, or none."""
+    def begin(self, state: StagedState, onward: Geodesic, rng: np.random.Generator) -> StagedState:
+        """A new leg from the distribution last trained on, and the first move on it, or none."""
         n, alpha = len(onward.source), state.alpha
         come = self.progress(state, n) if self.gate and 0.0 < alpha < 1.0 else np.full(n, alpha)
-        ways, come = leg(onward, back, come, self.gating.rungs if self.gate else RUNGS, self.particles, rng)
+        before = loaded(state.leg, self.source, self.target) if state.leg else None
+        rungs = self.gating.rungs if self.gate else RUNGS
+        ways, come = leg(onward, self.source, come, before, rungs, self.particles, rng)
         state = state.replace(leg=saved(ways, alpha), progress=come if self.gate else state.progress)
         moved = self.moved(state, ways, state.event)
         if moved.stage > state.stage:

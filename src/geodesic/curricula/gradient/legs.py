@@ -5,43 +5,40 @@ from __future__ import annotations
 import numpy as np
 
 from geodesic.contexts import Arrays, FloatArray, Particles
-from geodesic.coupling import sorted_plan
 from geodesic.errors import InvalidInput
 from geodesic.transport.geodesic import Geodesic
-from geodesic.transport.ways import Rungs, Ways
+from geodesic.transport.ways import Ways
 
 RUNGS = 50  # of a way on which all atoms are equally far: alpha in hundredths, two at a time
-LEAST = 1e-12  # mass of an atom that is more than rounding
 
 
 def leg(
-    on: Geodesic, back: Geodesic, come: FloatArray, rungs: int, particles: int, rng: np.random.Generator
+    on: Geodesic,
+    source: Particles,
+    come: FloatArray,
+    before: Ways | None,
+    rungs: int,
+    particles: int,
+    rng: np.random.Generator,
 ) -> tuple[Ways, FloatArray]:
-    """Ways from the source to the target through the points that both geodesics begin at, and where these lie on them.
+    """Ways through the points that a geodesic begins at, on along it; and where (m,) these points lie on their ways.
 
-    come (n,): the share of its way at which each of these points is to lie, a whole number of rungs. Before it is the
-    way back to the source, behind it that on to the target. An atom is one point, on a graph the node that most of it
-    is on; there are at most `particles` of them.
+    come (n,): the share of its way at which each point lies, a whole number of rungs. What lies before it is the way
+    that it came, on the leg before this one, whose atoms these points are: a new geodesic to the source would lead back
+    through contexts that were never trained on. An atom is one point, on a graph the node that most of it is on; there
+    are at most `particles` of them.
     """
-    ahead, behind = on.plan, back.plan
-    # Both plans split the same points, so that in the order of these their atoms pair up point by point.
-    rows, cols = ahead.rows.astype(np.float64), behind.rows.astype(np.float64)
-    pairs = sorted_plan(rows, cols, ahead.mass, behind.mass)
-    real = (pairs.mass > LEAST) & (ahead.rows[pairs.rows] == behind.rows[pairs.cols])
-    first, second, mass = pairs.rows[real], pairs.cols[real], pairs.mass[real]
-    if len(mass) > particles:
-        drawn = Particles(on.ends[0][first], mass).drawn(particles, rng)
-        first, second, mass = first[drawn], second[drawn], np.full(particles, 1 / particles)
-    shares, start = np.arange(rungs + 1)[:, None] / rungs, come[ahead.rows[first]]
-    gone = _whole(rungs * (shares - start) / np.maximum(1 - start, LEAST), rungs)
-    left = _whole(rungs * (start - shares) / np.maximum(start, LEAST), rungs)
-    onward, backward = (_nearest(Ways.of(path, rungs)) for path in (on, back))
-    points = np.where((shares >= start)[..., None], onward[gone, first], backward[left, second])
-    return _ways(points, mass, back.target, on.target), start
-
-
-def _whole(rungs: FloatArray, most: int) -> Rungs:
-    return np.rint(rungs).clip(0, most).astype(np.intp)
+    rows, mass, atoms = on.plan.rows, on.plan.mass, np.arange(len(on.plan.rows))
+    if len(atoms) > particles:
+        atoms = Particles(on.ends[0], mass).drawn(particles, rng)
+        mass = np.full(particles, 1 / particles)
+    rows = rows[atoms]
+    shares, start = np.arange(rungs + 1)[:, None] / rungs, come[rows]
+    gone = np.rint(rungs * (shares - start) / np.maximum(1 - start, 1e-12)).clip(0, rungs).astype(np.intp)
+    points = _nearest(Ways.of(on, rungs))[gone, atoms]
+    if before is not None and len(before) == len(come):
+        points = np.where((shares < start)[..., None], before.points[:, rows, 0], points)
+    return _ways(points, mass, source, on.target), start
 
 
 def _nearest(ways: Ways) -> FloatArray:
