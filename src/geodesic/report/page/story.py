@@ -14,7 +14,7 @@ from geodesic.analysis.measures import asymptotic
 from geodesic.errors import GeodesicError
 from geodesic.records.files import read_json
 from geodesic.records.reader import RunResult, by_label
-from geodesic.report.text import measured
+from geodesic.report.text import at_source, measured
 
 EXPLORED = "exploring for the metric"
 END, UNDER_WAY = "end of the run", "under way"
@@ -43,7 +43,7 @@ def words(runs: Sequence[RunResult]) -> list[str]:
     learner = first.config.get("learner")
     if isinstance(learner, str):
         told.append(f"The learner is {learner.upper()} (backend {first.config.get('backend', 'unknown')}).")
-    return told
+    return [*told, *(f"{line}." for line in at_source(runs))]
 
 
 def commands(folder: Path, runs: Sequence[RunResult]) -> list[str]:
