@@ -19,7 +19,7 @@ test-cluster: $(DEV)
 
 # other people's environments in JAX, and RLlib
 test-others: $(OTHERS)
-	$(BIN)/pytest -m "slow or not slow" $(patsubst %,tests/integrations/test_%.py,gymnax brax rllib)
+	$(BIN)/pytest -m "slow or not slow" $(patsubst %,tests/integrations/test_%.py,gymnax brax rllib refusals)
 
 test-slow: $(OTHERS)
 	$(BIN)/pytest -n 2 --dist worksteal -m slow

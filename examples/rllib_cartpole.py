@@ -1,7 +1,10 @@
 """RLlib's PPO on CartPole, with the pole's length and gravity as the context, in two processes of four environments.
 
-The folder is a run folder like any other, and the algorithm's weights are RLlib's to save.
+The folder is a run folder like any other and keeps the curriculum; the algorithm's weights are RLlib's to save, here
+beside it. Killed and started again, both go on: the algorithm from RLlib's checkpoint, the curriculum at its stage.
 """
+
+from pathlib import Path
 
 from ray.rllib.algorithms.ppo import PPOConfig
 
@@ -17,9 +20,14 @@ def main(iterations=20, steps=50_000, out="runs/rllib", runners=2):
         .evaluation(evaluation_interval=5, evaluation_duration=10)
     )
     config = gd.rllib.with_curriculum(config, task, "gradient:step=0.25", out=out, steps=steps)
-    algorithm = config.build_algo()
+    algorithm, kept, told = config.build_algo(), Path(f"{out}-algorithm").absolute(), []
     try:
-        return [algorithm.train()["curriculum"] for _ in range(iterations)]
+        if kept.exists():
+            algorithm.restore_from_path(kept)
+        while algorithm.iteration < iterations:
+            told.append(algorithm.train()["curriculum"])
+            algorithm.save_to_path(kept)
+        return told
     finally:
         algorithm.stop()
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
+from benchmarks.fuzz.others import OTHERS
 from benchmarks.fuzz.values import (
     Texts,
     array,
@@ -73,6 +76,7 @@ OPTIONS: dict[str, Arguments] = {
 }
 
 CALLS: dict[str, Arguments] = {
+    **OTHERS,
     "gd.Particles": {"points": array("n", 2), "weights": either("None", "np.array([1.0, 2.0])", "[1, 2, 3]")},
     "gd.Particles.gaussian": {
         "mean": array(2),
@@ -243,6 +247,8 @@ CALLS: dict[str, Arguments] = {
         "net": either("(8, 8)", "[4]", "()"),
         "activation": either("'tanh'", "'relu'"),
         "normalize_observations": flag,
+        "shared": flag,
+        "bootstrap": flag,
     },
     "gd.SAC": {
         "rollout": whole,
@@ -436,8 +442,8 @@ def with_faults(draw: st.DrawFn, arguments: Arguments) -> dict[str, str]:
 
 
 @st.composite
-def of_the_catalogue(draw: st.DrawFn) -> str:
-    name = draw(st.sampled_from(list(CALLS)))
+def of_the_catalogue(draw: st.DrawFn, names: Sequence[str] = tuple(CALLS)) -> str:
+    name = draw(st.sampled_from(names))
     arguments = draw(with_faults(CALLS[name]))
     if name == "gd.Geodesic":
         return f"{call(name, arguments)}(0.5)"
@@ -469,4 +475,4 @@ def folder(draw: st.DrawFn) -> str:
 
 
 calls: Texts = st.one_of(of_the_catalogue(), of_the_catalogue(), of_the_catalogue(), curriculum(), folder())
-__all__ = ["CALLS", "FAST", "UNKNOWN", "calls"]
+__all__ = ["CALLS", "FAST", "UNKNOWN", "calls", "of_the_catalogue"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 
-from benchmarks.fuzz.calls import calls
+from benchmarks.fuzz.calls import calls, of_the_catalogue
 from benchmarks.fuzz.judge import Tally, judge_call
 
 
@@ -40,6 +40,11 @@ def drawn(what: st.SearchStrategy, count: int, start: int, judge: Callable[..., 
 
 def fuzz_calls(count: int, start: int = 0) -> Tally:
     return drawn(calls, count, start, judge_call)
+
+
+def fuzz_one(name: str, count: int, start: int = 0) -> Tally:
+    """Calls of one function of the catalogue."""
+    return drawn(of_the_catalogue((name,)), count, start, judge_call)
 
 
 def fuzz_lines(count: int, start: int = 0) -> Tally:

@@ -46,6 +46,14 @@ class Broken:
         raise RuntimeError("no")
 
 
+def ppo_config() -> Any:
+    """Of RLlib, imported when it is asked for."""
+    gd.rllib  # noqa: B018  says what to install
+    from ray.rllib.algorithms.ppo import PPOConfig
+
+    return PPOConfig()
+
+
 class Walk(gd.ContextualMDP):
     """A walk on the line to the place that the context says."""
 

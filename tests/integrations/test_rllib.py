@@ -104,11 +104,52 @@ def test_a_curriculum_moves_in_another_process_and_goes_on_at_its_stage(ray, tas
         train(1, steps=50_000)
 
 
-def test_the_example_runs_to_its_end(ray, tmp_path, monkeypatch):
+def test_an_algorithm_that_rllib_restores_goes_on_with_its_weights_at_the_stage_of_the_folder(ray, task, tmp_path):
+    """DQN: off-policy, and its episodes are heard all the same."""
+    from ray.rllib.algorithms.dqn import DQNConfig
+
+    def build():
+        config = (
+            DQNConfig()
+            .env_runners(num_env_runners=0, num_envs_per_env_runner=2)
+            .training(train_batch_size=32, num_steps_sampled_before_learning_starts=64)
+            .reporting(min_sample_timesteps_per_iteration=200)
+        )
+        method = "gradient:step=0.25:window=5"
+        return gd.rllib.with_curriculum(config, task, method, out=tmp_path / "run", steps=100_000).build_algo()
+
+    def weights(algorithm):
+        return algorithm.get_module().get_state()
+
+    first = build()
+    told = [first.train()["curriculum"] for _ in range(3)]
+    first.save_to_path(str(tmp_path / "kept"))
+    before, iteration = weights(first), first.iteration
+    first.stop()
+    assert told[-1]["stage"] >= 1
+    second = build()
+    assert any((weights(second)[name] != before[name]).any() for name in before)
+    second.restore_from_path(str(tmp_path / "kept"))
+    assert second.iteration == iteration
+    assert all((weights(second)[name] == before[name]).all() for name in before)
+    again = second.train()["curriculum"]
+    second.stop()
+    assert again["stage"] >= told[-1]["stage"]
+    run = load_run(tmp_path / "run")
+    assert (np.diff(run.stages.steps) >= 0).all()
+    assert (np.diff(run.episodes.steps) > 0).all()
+    assert set(run.episodes.stages) <= {stage.stage for stage in run.curriculum}
+
+
+def test_the_example_runs_to_its_end_in_two_goes(ray, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    seen = importlib.import_module("rllib_cartpole").main(2, 1000, tmp_path, runners=0)
-    assert seen[0]["stage"] == 0
-    assert load_run(tmp_path).finished
+    main = importlib.import_module("rllib_cartpole").main
+    first = main(1, 3000, tmp_path / "run", runners=0)
+    assert [each["stage"] for each in first] == [0]
+    second = main(2, 3000, tmp_path / "run", runners=0)
+    assert len(second) == 1
+    assert second[0]["stage"] >= first[0]["stage"]
+    assert load_run(tmp_path / "run").finished
 
 
 def test_what_is_no_configuration_is_refused(task):

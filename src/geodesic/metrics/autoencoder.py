@@ -44,6 +44,17 @@ class Autoencoder(nn.Module):
         return jnp.asarray(self.decoder(z))
 
 
+@partial(jax.jit, static_argnums=0)
+def encode(net: Autoencoder, params: Params, x: jax.Array) -> jax.Array:
+    """Compiled once for all networks of a size: a curriculum fits many."""
+    return jnp.asarray(net.apply(params, x, method=Autoencoder.encode))
+
+
+@partial(jax.jit, static_argnums=0)
+def decode(net: Autoencoder, params: Params, z: jax.Array) -> jax.Array:
+    return jnp.asarray(net.apply(params, z, method=Autoencoder.decode))
+
+
 def _mlp(out: int) -> nn.Sequential:
     return nn.Sequential([nn.Dense(WIDTH), nn.relu, nn.Dense(WIDTH), nn.relu, nn.Dense(out)])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from geodesic.checks import FloatArray, as_count, as_flag, as_number, as_points, as_positive, as_rng, as_size, check
 from geodesic.contexts import ContextSpace, Episodes, as_bounded
 from geodesic.errors import InvalidInput
-from geodesic.metrics.autoencoder import GROUP, Autoencoder, Params, train
+from geodesic.metrics.autoencoder import GROUP, Autoencoder, Params, decode, encode, train
 from geodesic.metrics.base import as_ways, latest
 from geodesic.metrics.returns import MEMORY, ReturnDifference, ReturnModel, Returns
 
@@ -81,8 +80,6 @@ class Latent:
         self.params, self.space, self.unit, self.stress, self.raw = params, space, unit, stress, raw
         self._returns = returns
         self.net = Autoencoder(space.dim, latent)
-        self._encode = jax.jit(partial(self.net.apply, method=Autoencoder.encode))
-        self._decode = jax.jit(partial(self.net.apply, method=Autoencoder.decode))
 
     @classmethod
     def fit(
@@ -133,11 +130,11 @@ class Latent:
     def encode(self, x: FloatArray) -> FloatArray:
         """Latent points (n, latent), in units of the distance."""
         scaled = jnp.asarray(x if self.raw else _to_unit(x, self.space), jnp.float32)
-        return self.unit * np.asarray(self._encode(self.params, scaled), np.float64)
+        return self.unit * np.asarray(encode(self.net, self.params, scaled), np.float64)
 
     def decode(self, z: FloatArray) -> FloatArray:
         """Contexts (n, d), clipped to their space."""
-        decoded = np.asarray(self._decode(self.params, jnp.asarray(z / self.unit, jnp.float32)), np.float64)
+        decoded = np.asarray(decode(self.net, self.params, jnp.asarray(z / self.unit, jnp.float32)), np.float64)
         return self.space.clip(decoded if self.raw else _from_unit(decoded, self.space))
 
     def pairwise(self, x: FloatArray, y: FloatArray) -> FloatArray:

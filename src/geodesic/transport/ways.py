@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from geodesic.checks import FloatArray, as_count
 from geodesic.contexts import Particles
-from geodesic.metrics.base import Discrete
+from geodesic.metrics.base import Discrete, Metric
 from geodesic.transport.geodesic import Geodesic
 
 Rungs = NDArray[np.intp]
@@ -23,20 +23,31 @@ class Ways:
     an atom lies on up to two points, by shares; then it is as good as the worse of them.
     """
 
-    def __init__(self, geodesic: Geodesic, rungs: int) -> None:
-        self.geodesic, self.rungs = geodesic, as_count(rungs, "rungs")
-        self.rows, self.mass = geodesic.plan.rows, geodesic.plan.mass
-        metric, (start, end) = geodesic.metric, geodesic.ends
-        places = [metric.interpolate(start, end, t / rungs) for t in range(rungs + 1)]
-        self.points = np.stack([points for points, _ in places])  # (rungs + 1, n, k, d)
-        self.shares = np.stack([shares for _, shares in places])  # (rungs + 1, n, k)
+    def __init__(
+        self,
+        points: FloatArray,
+        shares: FloatArray,
+        mass: FloatArray,
+        ends: tuple[Particles, Particles],
+        metric: Metric | None = None,
+    ) -> None:
+        """points (rungs + 1, n, k, d) and shares (rungs + 1, n, k) of atoms of mass (n,); ends: source and target."""
+        self.points, self.shares, self.mass, self.ends = points, shares, mass, ends
+        self.rungs = len(points) - 1
         self.support: FloatArray | None = None
         self.index: Rungs = np.zeros(0, dtype=np.intp)
         if isinstance(metric, Discrete):
             self.support = metric.support
-            self.index = metric.index(self.points.reshape(-1, start.shape[1])).reshape(self.shares.shape)
-        else:  # a learned way need not begin where it should
-            self.points[0], self.points[-1] = start[:, None], end[:, None]
+            self.index = metric.index(points.reshape(-1, points.shape[-1])).reshape(shares.shape)
+
+    @classmethod
+    def of(cls, geodesic: Geodesic, rungs: int) -> Ways:
+        metric, (start, end) = geodesic.metric, geodesic.ends
+        places = [metric.interpolate(start, end, t / rungs) for t in range(as_count(rungs, "rungs") + 1)]
+        points, shares = (np.stack(part) for part in zip(*places))
+        if not isinstance(metric, Discrete):  # a learned way need not begin where it should
+            points[0], points[-1] = start[:, None], end[:, None]
+        return cls(points, shares, geodesic.plan.mass, (geodesic.source, geodesic.target), metric)
 
     def __len__(self) -> int:
         return len(self.mass)
@@ -44,7 +55,7 @@ class Ways:
     def at(self, rungs: Rungs) -> Particles:
         """All atoms, each at its own of the rungs (n,); at the ends the given distributions themselves."""
         if (rungs == 0).all() or (rungs == self.rungs).all():
-            return self.geodesic.target if rungs.any() else self.geodesic.source
+            return self.ends[1] if rungs.any() else self.ends[0]
         points, mass, _ = self.placed(rungs, np.arange(len(self)))
         if self.support is None:
             return Particles(points, mass)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
@@ -9,14 +10,16 @@ import numpy as np
 
 from geodesic.checks import as_count, as_flag, check
 from geodesic.contexts import Arrays, Episodes, FloatArray
-from geodesic.curricula.gradient.gate import Gate, mean_progress, thinned
+from geodesic.curricula.gradient.auto import Auto
+from geodesic.curricula.gradient.gate import Gate, level, mean_progress
+from geodesic.curricula.gradient.legs import RUNGS, after, leg, loaded, saved
 from geodesic.curricula.gradient.paces import Pace, Path, as_step
 from geodesic.curricula.gradient.refit import Onward, picture
 from geodesic.curricula.gradient.staged import Staged, StagedState
 from geodesic.errors import InvalidInput
 from geodesic.metrics.base import Metric, Recipe
 from geodesic.transport.geodesic import Geodesic
-from geodesic.transport.ways import Ways
+from geodesic.transport.ways import Rungs, Ways
 
 UNIFORM = 1000  # particles that stand for the uniform distribution on a continuous space
 
@@ -37,9 +40,12 @@ class Gradient(Staged):
 
     With a gate, every `window` episodes each atom of the plan moves for itself (`Gate`): on along its own geodesic, at
     most `step` of it (`stride` if that is "auto"), while the estimate of `Auto` stays above the threshold, and back
-    where it fell. alpha is the mean share of their ways that the atoms have come. Under a recipe they move when the
-    metric is refitted, which is when the estimate's mean over the stage is on the other side of the threshold than
-    where it should be: above it before the target, below it after the source.
+    where it fell. alpha is the mean share of their ways that the atoms have come.
+
+    Under a recipe, `Auto` and the gate move often and a little, so exploring and fitting for each move would be most of
+    a run. They keep the way found at a fit (`legs`) and walk it on and back, until a move on would end more than a
+    stride past the alpha of that fit, or max_stage_steps have gone into it and the stage is mastered short of the
+    target. Progress alone so makes at most two fits a stride.
     """
 
     metric: Metric | Recipe | None = None
@@ -74,6 +80,11 @@ class Gradient(Staged):
         return Gate(self.stride if self.step == "auto" else as_step(self.step, "step"))
 
     @property
+    def reach(self) -> float:
+        """How far past a fit of the metric its way is followed."""
+        return self.gating.stride if self.gate else self.auto.stride
+
+    @property
     def unit(self) -> FloatArray:
         return self.metric.space.unit_length if isinstance(self.metric, Recipe) else super().unit
 
@@ -102,6 +113,8 @@ class Gradient(Staged):
         if state.kind == "explore":
             return self.refit(state, self.metric, rng) if state.steps >= self.explore_steps else state
         verdict = self.pace.verdict(state)
+        if state.leg and state.fresh >= self.pace.window:
+            return self.along(state, self.metric, verdict, rng)
         return self.explore(state, self.metric, verdict, rng) if verdict else self.looked(state)
 
     def gated(self, state: StagedState, episodes: Episodes, rng: np.random.Generator) -> StagedState:
@@ -109,17 +122,29 @@ class Gradient(Staged):
         if not self.heard(state, episodes, rng):
             return state
         state = state.absorb(episodes, self.pace.window, self.pace.memory)
-        if state.fresh < self.pace.window:
+        return state if state.fresh < self.pace.window else self.looked(self.moved(state, self.ways))
+
+    def moved(self, state: StagedState, ways: Ways, verdict: str = "") -> StagedState:
+        """Each atom where the gate lets it go, or all where the pace says; the same state if none moves."""
+        here = self.rungs(state, ways)
+        if self.gate:
+            reached = self.gating.move(ways, here, self.auto.values(state.seen))
+            back = int((reached < here).sum())
+            verdict = f"moved, {back} of {len(here)} atoms back" if back else "moved"
+        else:
+            reached = level(ways, self.pace.alpha(state, lambda alpha: ways.at(level(ways, alpha))))
+        if np.array_equal(reached, here):
             return state
-        rungs = np.rint(self.progress(state, len(self.ways)) * self.ways.rungs).astype(np.intp)
-        reached = self.gating.move(self.ways, rungs, self.auto.values(state.seen))
-        if np.array_equal(reached, rungs):
-            return self.looked(state)
-        progress = reached / self.ways.rungs
-        back = int((reached < rungs).sum())
-        event = f"moved, {back} of {len(rungs)} atoms back" if back else "moved"
-        moved = state.enter(self.ways.at(reached), mean_progress(progress, self.ways.mass), event)
-        return moved.replace(moves=state.moves + 1, progress=progress)
+        progress = reached / ways.rungs
+        entered = state.enter(ways.at(reached), mean_progress(progress, ways.mass), verdict)
+        entered = entered.replace(moves=state.moves + 1, leg=after(state.leg, state.steps))
+        return entered.replace(progress=progress) if self.gate else entered
+
+    def rungs(self, state: StagedState, ways: Ways) -> Rungs:
+        """Where each atom (n,) stands on its way."""
+        if not self.gate:
+            return level(ways, state.alpha)
+        return np.rint(self.progress(state, len(ways)) * ways.rungs).astype(np.intp)
 
     @staticmethod
     def progress(state: StagedState, n: int) -> FloatArray:
@@ -129,6 +154,18 @@ class Gradient(Staged):
         if state.progress.shape != (n,) or not ((state.progress >= 0) & (state.progress <= 1)).all():
             raise InvalidInput(f"expected a state with the progress of {n} atoms in [0, 1], got another one's")
         return state.progress
+
+    def along(self, state: StagedState, recipe: Recipe, verdict: str, rng: np.random.Generator) -> StagedState:
+        """On or back on the way found at the last fit, or to the next fit."""
+        if not self.gate and not verdict:
+            return self.looked(state)
+        moved = self.moved(state, loaded(state.leg, self.source, self.target), verdict)
+        if moved.alpha > state.alpha and moved.alpha > float(state.leg["alpha"]) + self.reach + 1e-9:
+            return self.explore(state, recipe, "mastered", rng)
+        steps = int(state.leg["steps"]) + state.steps
+        if verdict == "mastered" and steps >= (self.max_stage_steps or math.inf):
+            return self.explore(state, recipe, "step cap", rng)
+        return self.looked(moved)
 
     def explore(self, state: StagedState, recipe: Recipe, verdict: str, rng: np.random.Generator) -> StagedState:
         """Hand out uniform contexts, to see returns where the path may lead."""
@@ -140,36 +177,33 @@ class Gradient(Staged):
         trained = state.trained or self.source
         anchors = np.concatenate([trained.points, self.target.points])
         metric = recipe.fit(state.seen[-recipe.memory :], rng, anchors)
-        onward, back = (Geodesic(trained, end, metric) for end in (self.target, self.source))
-        if self.gate:
-            moved = self.gated_anew(state, onward, back, rng)
+        onward = Geodesic(trained, self.target, metric)
+        if isinstance(self.pace, Auto):
+            moved = self.begin(state, onward, rng)
         else:
+            back = Geodesic(trained, self.source, metric)
             moved = self.move(state, Onward(onward, back, state.alpha, self.particles, rng), state.event)
-        if moved.stage == state.stage:  # the pace stays: back to training where it was
-            moved = state.enter(trained, state.alpha, state.event)
+            if moved.stage == state.stage:  # the pace stays: back to training where it was
+                moved = state.enter(trained, state.alpha, state.event)
         return moved.replace(picture=picture(metric, onward, recipe.space, self.particles, rng))
 
-    def gated_anew(self, state: StagedState, onward: Geodesic, back: Geodesic, rng: np.random.Generator) -> StagedState:
-        """Each point of the distribution last trained on moves for itself under the metric just fitted."""
-        come, value = self.progress(state, len(onward.source)), self.auto.values(state.seen)
-        points, mass, progress = self.gating.refitted(onward, back, come, value)
-        alpha = mean_progress(progress, mass)
-        if alpha in (0.0, 1.0):
-            there = self.target if alpha else self.source
-            progress = np.full(len(there), alpha)
-        else:
-            there, progress = thinned(points, mass, progress, self.particles, rng)
-        if there == state.trained:
-            return state
-        return state.enter(there, alpha, state.event).replace(moves=state.moves + 1, progress=progress)
+    def begin(self, state: StagedState, onward: Geodesic, rng: np.random.Generator) -> StagedState:
+        """A new leg from the distribution last trained on, and the first move on it, or none."""
+        n, alpha = len(onward.source), state.alpha
+        come = self.progress(state, n) if self.gate and 0.0 < alpha < 1.0 else np.full(n, alpha)
+        before = loaded(state.leg, self.source, self.target) if state.leg else None
+        rungs = self.gating.rungs if self.gate else RUNGS
+        ways, come = leg(onward, self.source, come, before, rungs, self.particles, rng)
+        state = state.replace(leg=saved(ways, alpha), progress=come if self.gate else state.progress)
+        moved = self.moved(state, ways, state.event)
+        if moved.stage > state.stage:
+            return moved
+        return state.enter(ways.at(self.rungs(state, ways)), alpha, state.event)
 
     def snapshot(self, state: StagedState) -> Arrays:
         if not self.gate or not state.progress.size:
             return state.picture
-        if not isinstance(self.metric, Recipe):
-            mass = self.ways.mass
-        else:  # an exploration keeps what it goes on from
-            mass = (state.trained if state.kind == "explore" and state.trained else state.distribution).weights
+        mass = state.leg["mass"] if isinstance(self.metric, Recipe) else self.ways.mass
         return {**state.picture, "progress": state.progress, "mass": mass}
 
     @property

@@ -24,9 +24,9 @@ class StagedState(State):
 
     moves: how often alpha changed; seen: the latest episodes of any stage, as many as path and pace ask for; fresh:
     this stage's episodes since the pace last looked. Under a metric that is refitted: trained, the distribution last
-    trained on, which the next move starts from, and picture, what `snapshot` shows of the last refit. Under a gate:
-    progress, the share of its way that each atom has come, or each point of the distribution where the metric is
-    refitted; empty: none has left.
+    trained on, which the next move starts from, picture, what `snapshot` shows of the last refit, and leg, the way that
+    a pace which follows an estimate keeps until the next one (`legs`). Under a gate: progress, the share of its way
+    that each atom has come; empty: none has left.
     """
 
     recent: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -36,6 +36,7 @@ class StagedState(State):
     seen: Episodes = field(default_factory=lambda: Episodes.empty(1))
     trained: Particles | None = None
     picture: Arrays = field(default_factory=dict)
+    leg: Arrays = field(default_factory=dict)
     progress: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def absorb(self, episodes: Episodes, window: int, memory: int) -> Self:

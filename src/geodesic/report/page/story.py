@@ -115,8 +115,8 @@ def endings(run: RunResult) -> list[str]:
 
 
 def _kind(event: str) -> str:
-    """What kind of event it was: "iteration 12" is an iteration."""
-    return re.sub(r"( of)? \d+$", "", event)
+    """What kind of event it was, whatever its numbers: "iteration 12" is an iteration."""
+    return re.sub(r"( of)? \d+\b", "", re.sub(r"\b\d+ of \d+\b", "some", event))
 
 
 def summary_of(run: RunResult) -> dict[str, Any]:
