@@ -13,9 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from geodesic.runtime import one_thread_per_process
+from geodesic.runtime import ours_alone
 
-one_thread_per_process()
+ours_alone()
 
 from geodesic.runs import run  # noqa: E402
 from geodesic.runs.config import configure  # noqa: E402

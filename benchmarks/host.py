@@ -19,9 +19,9 @@ from collections.abc import Callable
 ALONE = "--runs" not in sys.argv
 if ALONE:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before the libraries count the cores
-    from geodesic.runtime import one_thread_per_process
+    from geodesic.runtime import ours_alone
 
-    one_thread_per_process()
+    ours_alone()
 
 from geodesic import learners  # noqa: E402
 from geodesic.tasks import load  # noqa: E402

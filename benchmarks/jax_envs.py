@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from geodesic.runtime import one_thread_per_process
+from geodesic.runtime import ours_alone
 
-one_thread_per_process()
+ours_alone()
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402

@@ -20,9 +20,9 @@ from pathlib import Path
 CORE = min(os.sched_getaffinity(0))
 os.sched_setaffinity(0, {CORE})  # before the libraries count the cores
 
-from geodesic.runtime import one_thread_per_process  # noqa: E402
+from geodesic.runtime import ours_alone  # noqa: E402
 
-one_thread_per_process()
+ours_alone()
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402

@@ -14,9 +14,9 @@ from collections.abc import Callable
 CORE = min(os.sched_getaffinity(0))
 os.sched_setaffinity(0, {CORE})  # before the libraries count the cores
 
-from geodesic.runtime import one_thread_per_process  # noqa: E402
+from geodesic.runtime import ours_alone  # noqa: E402
 
-one_thread_per_process()
+ours_alone()
 
 import flax.linen  # noqa: E402
 import gymnasium as gym  # noqa: E402

@@ -21,9 +21,9 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from geodesic.runtime import one_thread_per_process
+from geodesic.runtime import ours_alone
 
-one_thread_per_process()
+ours_alone()
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402

@@ -4,11 +4,11 @@ import os
 import sys
 from pathlib import Path
 
-from geodesic.runtime import one_thread_per_process
+from geodesic.runtime import ours_alone
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the helpers that several test files share
 sys.path.append(str(Path(__file__).parent.parent))  # for the benchmarks, of which some have a share in the tests
 
-one_thread_per_process()
+ours_alone()
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "programs"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

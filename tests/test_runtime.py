@@ -88,6 +88,13 @@ def test_a_command_works_in_one_thread():
     assert shown[-2:] == ["|1", str(OURS)]
 
 
+def test_a_command_leaves_without_a_last_search_for_garbage():
+    """Through all that is in memory then; it took half a second after a comparison."""
+    command = "import atexit, geodesic.cli", "geodesic.cli.main(['list'])", "atexit.register(print, 'left')"
+    ring = "class Ring:", "    def __del__(self): print('found')", "ring = Ring()", "ring.own = ring", "del ring"
+    assert said(*command, *ring)[0][-1] == "left"
+
+
 def test_the_flags_are_written_in_one_place():
     """The command line, for one, has no flags of its own."""
     texts = [*(ROOT / "src").rglob("*.py"), *(ROOT / "examples").rglob("*.py")]

@@ -247,6 +247,8 @@ CALLS: dict[str, Arguments] = {
         "net": either("(8, 8)", "[4]", "()"),
         "activation": either("'tanh'", "'relu'"),
         "normalize_observations": flag,
+        "shared": flag,
+        "bootstrap": flag,
     },
     "gd.SAC": {
         "rollout": whole,

@@ -173,7 +173,8 @@ def desk() -> Iterator[Path]:
         os.chdir(name)
         try:
             alone = {"run": _here, "at_once": lambda self, runs: 1}
-            with mock.patch.multiple(LocalProcesses, **alone), mock.patch.multiple(RayTasks, **alone):
+            ahead = {"ahead": lambda self, jobs: contextlib.nullcontext()}
+            with mock.patch.multiple(LocalProcesses, **alone, **ahead), mock.patch.multiple(RayTasks, **alone):
                 yield Path(name)
         finally:
             os.chdir(here)

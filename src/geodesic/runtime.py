@@ -6,6 +6,8 @@ first device is used, so that is early enough wherever the package is called fro
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 import warnings
@@ -38,11 +40,19 @@ def prepare() -> None:
 UNUSED_BY_POT = ("PYTORCH", "TENSORFLOW", "CUPY")
 
 
-def one_thread_per_process() -> None:
-    """For processes that are ours alone, commands and workers: linear algebra in one thread, XLA's flags, POT lean."""
+OBJECTS = 50_000  # new ones between two searches for garbage; Python's 700 cost a tenth of imports, tracing and figures
+
+
+def ours_alone() -> None:
+    """For processes that are ours alone, commands and workers: linear algebra in one thread, XLA's flags, POT lean.
+
+    Garbage is searched for less often, and not once more at the end, when the system takes all of it.
+    """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for library in UNUSED_BY_POT:
         os.environ.setdefault(f"POT_BACKEND_DISABLE_{library}", "1")
+    gc.set_threshold(OBJECTS)
+    atexit.register(gc.freeze)
     prepare()
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +15,7 @@ from geodesic.curricula.regression import NadarayaWatson
 SPACE = gd.ContextSpace([0.0, 0.0], [10.0, 10.0])
 RNG = np.random.default_rng(0)
 SOURCE = gd.Particles.gaussian([1.5, 1.5], 0.4, 100, RNG, SPACE.low, SPACE.high)
-TARGET = gd.Particles.gaussian([8.0, 6.0], 0.2, 100, RNG, SPACE.low, SPACE.high)
+TARGET = gd.Particles.gaussian([8.0, 6.0], 0.2, 50, RNG, SPACE.low, SPACE.high)
 METHOD = CURROT(SOURCE, TARGET, SPACE, threshold=5.0, episodes_per_update=20, n_particles=50)
 
 
@@ -77,22 +78,56 @@ def test_advance_moves_up_to_the_edge_of_what_is_mastered() -> None:
     )
     model = NadarayaWatson(np.array([[0.0], [5.0]]), np.array([10.0, 0.0]), 0.01, 10.0)  # mastered below 2.5
     points, goals = np.array([[0.0], [1.0], [3.0]]), np.array([[10.0], [1.2], [10.0]])
-    # eight probes of 0.5 each: the first stops before 2.5, the second reaches its goal, the third cannot move
-    np.testing.assert_allclose(line.advance(points, goals, model), [[2.5 - 0.0], [1.2], [3.0]], atol=1e-9)
+    (edge,), (reached,), (back,) = line.advance(points, goals, model, np.random.default_rng(0))
+    assert reached == 1.2
+    assert 2.4 <= edge <= 2.5  # as near to its goal as it may: 10 places on its way and 100 beside it were looked at
+    assert 2.3 <= back <= 2.5  # it stood beyond
+
+
+def test_a_particle_whose_way_is_barred_slides_along_the_edge_of_what_is_mastered() -> None:
+    """The agent masters the left half. The goal lies far up on the right: straight on is no way, up is one."""
+    grid = np.stack(np.meshgrid(np.arange(0.25, 10, 0.5), np.arange(0.25, 10, 0.5)), axis=-1).reshape(-1, 2)
+    model = NadarayaWatson(grid, np.where(grid[:, 0] < 5.0, 9.0, 0.0), 0.01, SPACE.unit_length)
+    points, goals, rng = np.array([[4.7, 2.0]]), np.array([[8.0, 9.0]]), np.random.default_rng(0)
+    for _ in range(12):
+        points = METHOD.advance(points, goals, model, rng)
+    assert points[0, 0] < 5.1
+    assert points[0, 1] > 7.0
+
+
+def test_the_target_is_sampled_anew_at_each_update() -> None:
+    wide = gd.Particles.uniform([6.0, 6.0], [9.0, 9.0], 400, np.random.default_rng(0))
+    states = walk(lambda c: np.full(len(c), 9.0), 30, replace(METHOD, target=wide))
+    assert len(np.unique(np.concatenate([state.goals for state in states]), axis=0)) > 300
+    assert len(np.unique(states[0].particles, axis=0)) == 50  # and none is drawn twice while others are left out
+
+
+def test_it_begins_once_half_of_the_episodes_reach_the_threshold() -> None:
+    few, half = (walk(lambda c, n=n: np.where(np.arange(20) < n, 9.0, -90.0), 1)[-1] for n in (9, 11))
+    assert (few.competent, half.competent) == (False, True)
+    assert len(few.recent) == 0  # what failed before it began does not count against it
+    assert len(few.mastered) == 9
 
 
 def test_old_failures_are_forgotten_and_mastered_contexts_cover_the_target() -> None:
     rng = np.random.default_rng(3)
-    state = METHOD.init(rng)
-    fail = gd.Episodes(SOURCE.sample(rng, 50), np.zeros(50), np.full(50, 9), np.zeros(50, dtype=int))
-    state = METHOD.remember(state, fail)
+    state = METHOD.init(rng).replace(competent=True)
+
+    def after(contexts: np.ndarray, value: float) -> ConstrainedState:
+        n = len(contexts)
+        return METHOD.remember(
+            state.replace(fresh=gd.Episodes(contexts, np.full(n, value), np.full(n, 9), np.zeros(n, dtype=int)))
+        )
+
+    state = after(SOURCE.sample(rng, 50), 0.0)
     assert (len(state.mastered), (state.recent.returns < 5).sum()) == (0, 50)
-    far, near = SOURCE.sample(rng, 50), state.goals + 0.01
-    for contexts in (far, near):
-        good = gd.Episodes(contexts, np.full(50, 9.0), np.full(50, 9), np.zeros(50, dtype=int))
-        state = METHOD.select(METHOD.remember(state, good))
-    assert (state.recent.returns < 5).sum() == 0
+    near, far = state.goals + 0.01, SOURCE.sample(rng, 30)
+    state = after(near, 9.0)
+    assert len(state.recent) == 50
+    state = after(far, 9.0)  # mastered, but they cover nothing that is not covered: they count as the latest
     np.testing.assert_allclose(np.sort(state.mastered.contexts, axis=0), np.sort(near, axis=0))
+    np.testing.assert_array_equal(state.recent.contexts[-30:], far)
+    assert (state.recent.returns < 5).sum() == 20
 
 
 @pytest.mark.parametrize(
@@ -113,7 +148,8 @@ def test_the_width_of_the_regression_is_a_share_of_epsilon() -> None:
     rng = np.random.default_rng(2)
     contexts = SPACE.uniform(20, rng).points
     narrow = CURROT(SOURCE, TARGET, SPACE, threshold=5.0, epsilon=0.1, width=0.3)
-    state = narrow.remember(narrow.init(rng), gd.Episodes(contexts, np.full(20, 9.0), np.ones(20), np.zeros(20)))
+    fresh = gd.Episodes(contexts, np.full(20, 9.0), np.ones(20), np.zeros(20))
+    state = narrow.remember(narrow.init(rng).replace(fresh=fresh))
     assert narrow.model(state).width == pytest.approx(0.03)
     with pytest.raises(gd.errors.InvalidInput, match="expected width to be positive, got 0"):
         CURROT(SOURCE, TARGET, SPACE, threshold=5.0, width=0)

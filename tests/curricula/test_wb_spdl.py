@@ -14,7 +14,7 @@ from geodesic.curricula.regression import NadarayaWatson
 SPACE = gd.ContextSpace([0.0, 0.0], [10.0, 10.0])
 RNG = np.random.default_rng(0)
 SOURCE = gd.Particles.gaussian([1.5, 1.5], 0.4, 100, RNG, SPACE.low, SPACE.high)
-TARGET = gd.Particles.gaussian([8.0, 6.0], 0.2, 100, RNG, SPACE.low, SPACE.high)
+TARGET = gd.Particles.gaussian([8.0, 6.0], 0.2, 50, RNG, SPACE.low, SPACE.high)
 METHOD = WassersteinSPDL(SOURCE, TARGET, SPACE, threshold=5.0, episodes_per_update=20, n_particles=50)
 Value = Callable[[np.ndarray], np.ndarray]
 

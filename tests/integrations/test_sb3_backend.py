@@ -29,8 +29,8 @@ def clock():
 
 def test_every_hyperparameter_has_a_name_of_theirs():
     rest = {"net", "activation", "n_envs", "normalize_observations"}  # of their policy and environment
-    for name, learner in (("ppo", PPO()), ("sac", SAC())):
-        assert set(vars(learner)) == set(NAMES[name]) | rest
+    for name, learner, more in (("ppo", PPO(), {"shared", "bootstrap"}), ("sac", SAC(), set())):
+        assert set(vars(learner)) == set(NAMES[name]) | rest | more
 
 
 @pytest.mark.parametrize("library", ["sb3", pytest.param("sbx", marks=pytest.mark.slow)])
@@ -50,6 +50,19 @@ def test_the_learners_of_the_papers_tasks_are_theirs_with_the_same_hyperparamete
         layers = [module for module in sac.actor.latent_pi if isinstance(module, torch.nn.Tanh)]
         assert len(layers) == 2
         assert ppo.clip_range(1.0) == 0.2
+
+
+def test_ppo_of_earlier_versions_shares_its_network_and_takes_time_limits_as_ends():
+    task, options = load("point-mass-bimodal"), {"rollout": 128, "batch_size": 64, "epochs": 1, "net": (8, 8)}
+    learners = (PPO(**options, bootstrap=bootstrap) for bootstrap in (True, False))
+    today, earlier = (make_model(task, learner, "sb3", 0).learn(128).rollout_buffer.rewards for learner in learners)
+    ended = np.flatnonzero(today != earlier)
+    assert ended.tolist() == [99]  # the episode's limit, and no other step
+    assert 0 < earlier[99, 0] < 1  # what the environment gave
+    policy = make_model(task, PPO(**options, shared=True), "sb3", 0).policy
+    assert [len(list(part.parameters())) for part in (policy.mlp_extractor, policy.features_extractor)] == [0, 4]
+    with pytest.raises(InvalidInput, match="expected networks of their own for policy and value with sbx"):
+        make_model(task, PPO(**options, shared=True), "sbx", 0)
 
 
 @pytest.mark.parametrize("library", ["sb3", "sbx"])

@@ -10,6 +10,7 @@ from stable_baselines3 import PPO as ReferencePPO
 from stable_baselines3.common.buffers import RolloutBuffer
 
 from geodesic.errors import InvalidInput
+from geodesic.integrations.sb3.earlier import shared_policy
 from geodesic.learners.base import Transitions
 from geodesic.learners.ppo import PPO, PPOState
 
@@ -35,9 +36,11 @@ class Nowhere(gym.Env):
 def pair(kind, **options):
     """A reference learner and ours with the same weights."""
     settings = {"learning_rate": 1e-3, "gamma": 0.97, "gae_lambda": 0.9, **options}
+    earlier = {name: settings.pop(name) for name in ("shared", "bootstrap") if name in settings}
     reference = ReferencePPO(
         "MlpPolicy",
         lambda_env(kind),
+        policy_kwargs=shared_policy([64, 64], th.nn.Tanh) if earlier.get("shared") else None,
         n_steps=ROLLOUT,
         ent_coef=0.1,
         batch_size=settings.pop("batch_size", ROLLOUT * N_ENVS),
@@ -53,6 +56,7 @@ def pair(kind, **options):
         batch_size=reference.batch_size,
         epochs=reference.n_epochs,
         **settings,
+        **earlier,
     )
     params = from_torch(reference)
     return reference, ours, PPOState(params, ours.optimiser.init(params))
@@ -77,7 +81,9 @@ def from_torch(reference):
     params = {
         "actor": layers(policy.mlp_extractor.policy_net, policy.action_net),
         "critic": layers(policy.mlp_extractor.value_net, policy.value_net),
+        "trunk": layers(policy.features_extractor),
     }
+    params = {name: own for name, own in params.items() if own}
     if hasattr(policy, "log_std"):
         params["log_std"] = jnp.array(policy.log_std.detach().numpy())
     return params
@@ -103,7 +109,7 @@ def rollout(kind, rng):
     )
 
 
-def fill(reference, seen):
+def fill(reference, seen, bootstrap=True):
     """The reference's buffer as its collect_rollouts would have filled it."""
     policy, buffer = reference.policy, reference.rollout_buffer
     assert isinstance(buffer, RolloutBuffer)
@@ -114,7 +120,7 @@ def fill(reference, seen):
             action = th.as_tensor(seen.action[t])
             values, log_prob, _ = policy.evaluate_actions(th.as_tensor(seen.obs[t]), action)
             after = policy.predict_values(th.as_tensor(seen.next_obs[t])).numpy().ravel()
-            reward = seen.reward[t] + reference.gamma * after * seen.truncated[t]
+            reward = seen.reward[t] + bootstrap * reference.gamma * after * seen.truncated[t]
             stored = seen.action[t].reshape(N_ENVS, -1)
             buffer.add(seen.obs[t], stored, reward, started, values, log_prob)
             started = (seen.terminated[t] | seen.truncated[t]).astype(np.float32)
@@ -122,11 +128,12 @@ def fill(reference, seen):
         buffer.compute_returns_and_advantage(last_values=last, dones=started)
 
 
+@pytest.mark.parametrize("earlier", [{}, {"shared": True, "bootstrap": False}], ids=["today's", "earlier"])
 @pytest.mark.parametrize("kind", SPACES)
-def test_one_update_equals_stable_baselines(kind):
-    reference, ours, state = pair(kind)
+def test_one_update_equals_stable_baselines(kind, earlier):
+    reference, ours, state = pair(kind, **earlier)
     seen = rollout(kind, np.random.default_rng(0))
-    fill(reference, seen)
+    fill(reference, seen, ours.bootstrap)
     samples = ours.prepare(state.params, Transitions(*map(jnp.asarray, seen)))
     np.testing.assert_allclose(
         samples.advantage.reshape(ROLLOUT, N_ENVS), reference.rollout_buffer.advantages, atol=1e-5
@@ -171,6 +178,17 @@ def test_initial_weights_are_orthogonal_with_the_references_gains():
             last["kernel"].T @ last["kernel"], gain**2 * np.eye(last["kernel"].shape[1]), atol=1e-5
         )
         assert not hidden["bias"].any()
+
+
+def test_a_shared_network_starts_as_stable_baselines_did():
+    """Every hidden layer once, with a gain of sqrt(2); the heads as ever."""
+    wide = PPO(net=(32, 16), shared=True)
+    state = wide.init(jax.random.PRNGKey(0), Nowhere("discrete").observation_space, SPACES["discrete"])
+    assert [layer["kernel"].shape for layer in state.params["trunk"]] == [(5, 32), (32, 16)]
+    assert [state.params[head][0]["kernel"].shape for head in ("actor", "critic")] == [(16, 3), (16, 1)]
+    last = state.params["trunk"][-1]["kernel"]
+    np.testing.assert_allclose(last.T @ last, 2 * np.eye(16), atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(state.params["critic"][0]["kernel"]), 1.0, atol=1e-5)
 
 
 def test_refusals():

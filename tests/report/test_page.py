@@ -157,6 +157,18 @@ def test_many_particles_and_stages_are_thinned(tmp_path: Path) -> None:
     assert rows(data)[:, 2].sum() == pytest.approx(1.0, abs=0.05)
 
 
+def test_stages_that_ended_alike_are_told_alike_whatever_their_numbers(tmp_path: Path) -> None:
+    told = {
+        "moved, 53 of 100 particles back": "moved, some particles back",
+        "moved, 7 of 100 particles back": "moved, some particles back",
+        "iteration 12, 1 failed": "iteration, failed",
+        "fitted to 33 goals of intermediate success": "fitted to goals of intermediate success",
+        "mixture of 4": "mixture",
+    }
+    folder = write_run(tmp_path / "run", stages=6, kinds=["train"] * 6, events=["start", *told])
+    assert story.endings(load_run(folder))[:-1] == list(told.values())
+
+
 def test_stages_say_why_they_ended(tmp_path: Path) -> None:
     folder = write_run(
         tmp_path / "run", stages=4, kinds=["train", "explore", "train", "train"],

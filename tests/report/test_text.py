@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from geodesic.records import load_comparison, load_run
-from geodesic.report.text import record, sparklines
+from geodesic.report.page.story import words
+from geodesic.report.text import at_source, record, sparklines
 from run_folders import write_comparison, write_run
 
 
@@ -29,6 +30,21 @@ def test_runs_without_evaluations_have_no_sparklines(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     (folder / "evaluations.csv").unlink()
     assert sparklines([load_run(folder)]) == []
+
+
+def test_runs_that_never_left_their_source_are_told(tmp_path: Path) -> None:
+    """Of methods that begin at one: a single stage is all that uniform has, and an unfinished run may leave it yet."""
+    one = {"stages": 1}
+    write_comparison(tmp_path, {"gradient": {}, "linear": one | {"method": "linear"}}, seeds=2)
+    write_comparison(tmp_path, {"uniform": one | {"method": "uniform"}, "own": one | {"method": "own"}}, seeds=2)
+    write_run(tmp_path / "runs/gradient/seed-2", seed=2, stages=1)
+    write_run(tmp_path / "runs/gradient/seed-3", seed=3, stages=2, kinds=["explore", "train"])
+    write_run(tmp_path / "runs/gradient/seed-4", seed=4, stages=1, reached=500)
+    runs = load_comparison(tmp_path)
+    told = ["gradient: 2 of 4 seeds never left the source", "linear: 2 of 2 seeds never left the source"]
+    assert at_source(runs) == told
+    assert words(runs)[-2:] == [f"{line}." for line in told]
+    assert at_source([run for run in runs if run.label == "gradient"][:2]) == []
 
 
 def test_a_record_is_replaced_where_it_was(tmp_path: Path) -> None:

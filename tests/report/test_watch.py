@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from geodesic.cli import main
 from geodesic.errors import InvalidInput
@@ -104,6 +106,37 @@ def test_a_comparison_that_failed_says_so_when_it_is_looked_at(tmp_path: Path, c
     out = capsys.readouterr().out
     assert "4 runs: 1 failed, 3 stopped" in out
     assert "failed: RunFailed" in out
+
+
+LONG = "gradient:step=0.05:window=10"
+
+
+@pytest.mark.parametrize(
+    ("width", "header"),
+    [
+        (120, "run step % stage α target steps/s left state"),
+        (80, "run step α target left state"),
+        (72, "run step α target state"),
+        (48, "run step α target state"),
+    ],
+)
+def test_a_narrow_terminal_shows_fewer_columns_and_every_number_whole(tmp_path: Path, width: int, header: str) -> None:
+    folder = write_comparison(tmp_path, {LONG: {}}, seeds=2, steps=4_000_000, reached=1_000_000)
+    (folder / "failures.json").write_text(json.dumps({f"{LONG} seed 1": "RunFailed: it diverged by step 4000000"}))
+    first, watcher = folder / "runs" / LONG / "seed-0", Watcher(folder)
+    os.utime(first / "config.json", (0, time.time() - 1000))
+    with FolderLock(first):
+        watcher.look()
+        console = Console(width=width, file=io.StringIO())
+        console.print(watcher.table(9, width))
+    lines = console.file.getvalue().splitlines()[-3:]
+    assert max(map(len, lines)) <= width
+    assert lines[0].split() == header.split()
+    for seed, (line, state) in enumerate(zip(lines[1:], ("running", "failed"))):
+        assert " 4,000,000 " in line
+        assert state in line
+        assert (f"{LONG} seed {seed} " in line) == (width > 48)
+    assert ("RunFailed: it" in lines[2]) == (width == 120)
 
 
 def test_a_folder_without_runs_and_an_interval_below_zero_are_refused(tmp_path: Path, capsys: Any) -> None:

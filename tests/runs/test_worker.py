@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from geodesic.cli import main
 from geodesic.runs.compare import compare, plan_comparison
 from geodesic.runs.executors import LocalProcesses, Update, local
 from geodesic.runs.executors.worker import Worker
@@ -77,3 +78,45 @@ def test_the_job_of_a_lost_worker_is_tried_again_and_then_given_up(tmp_path, mon
     assert outcome.failed == {"uniform seed 0": f"its worker {reason}, 3 times"}
     assert sorted(given) == [0, 0, 0, 1]
     assert Update(1, 1000, ended=True) in heard
+
+
+def test_workers_that_were_started_ahead_get_the_jobs(tmp_path, monkeypatch):
+    made = []
+
+    def start(context):
+        worker, theirs = stand_in()
+        worker.job = None
+        made.append(theirs)
+
+        def give(index, job):
+            worker.job = index
+            theirs.send(Update(index, job.steps, ended=True))
+
+        worker.give = give
+        return worker
+
+    monkeypatch.setattr(local, "Worker", start)
+    pool = LocalProcesses(2)
+    with pool.ahead(5):
+        assert len(made) == 2
+        configs = plan_comparison("maze", ["uniform"], (0, 1, 2), 1000, tmp_path)
+        assert compare(configs, tmp_path, None, pool).failed == {}
+    assert len(made) == 2
+    compare(configs, tmp_path, None, pool)
+    assert len(made) == 4
+
+
+def test_workers_that_were_started_for_nothing_are_ended(tmp_path, monkeypatch, capsys):
+    """Such as where the plan is refused; an exit would wait for them for ever."""
+    started = []
+    monkeypatch.setattr(local, "Worker", lambda context: started.append(Worker(context)) or started[-1])
+    assert main(["compare", "maze", "--methods", "nonsense", "--seeds", "2", "--out", str(tmp_path / "out")]) == 2
+    assert "nonsense" in capsys.readouterr().err
+    assert len(started) == min(2, os.cpu_count())
+    assert all(worker.process.exitcode is not None for worker in started)
+
+
+def test_nothing_is_started_ahead_where_all_may_be_done(tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "Worker", None)
+    (tmp_path / "comparison.json").write_text("{")
+    assert main(["compare", "maze", "--methods", "uniform", "--out", str(tmp_path)]) == 2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from geodesic.cli.options import EXIT_USAGE, parser
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning
 from geodesic.runs.stopping import termination_interrupts
-from geodesic.runtime import one_thread_per_process
+from geodesic.runtime import ours_alone
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(words)
     options.line = shlex.join(["geodesic", *words])
     warnings.formatwarning = _in_one_line
-    one_thread_per_process()
+    ours_alone()
     try:
         with termination_interrupts():
             options.command(options, _console())

@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from geodesic.records import RunConfig
-    from geodesic.runs.executors import Executor
+    from geodesic.runs.executors import Executor, Job, Update
     from geodesic.runs.run import Batch
     from geodesic.tasks import Task
 
@@ -191,14 +191,16 @@ def compare_all(options: argparse.Namespace, console: Console) -> None:
     from geodesic.runs.config import slug
     from geodesic.tasks import load
 
-    task = load(options.task)
     labels = list(curricula.REGISTRY) if options.methods == "all" else options.methods.split(",")
     labels = list(dict.fromkeys(label for label in labels if label))
     if options.record is not None:
         read_record(options.record)  # refuses what is no text before the work, not after it
     name = "compare" if options.backend == "jax" else f"compare-{options.backend}"
-    out = options.out or Path("runs") / slug(task.name) / name
-    text = _compare(console, task, labels, out, options)
+    executor = _executor(options)
+    with _workers_ahead(executor, options, labels, name):
+        task = load(options.task)
+        out = options.out or Path("runs") / slug(task.name) / name
+        text = _compare(console, task, labels, out, options, executor)
     if options.record is not None:
         record(options.record, f"compare {task.name}", text)
         console.print(f"  wrote {options.record}")
@@ -213,7 +215,8 @@ def run_demo(options: argparse.Namespace, console: Console) -> None:
     plan_curriculum(figures, console)
     settings = parser().parse_args(["compare", "maze", "--at-once", "3"])
     settings.quiet, settings.line = options.quiet, options.line
-    _compare(console, load("maze"), ["gradient", "target-only"], options.out / "maze", settings)
+    methods = ["gradient", "target-only"]
+    _compare(console, load("maze"), methods, options.out / "maze", settings, _executor(settings))
     for path in write_run_figures(options.out / "maze" / "runs" / "gradient" / "seed-0"):
         console.print(f"  wrote {path}")
     from geodesic.report.page import write_report
@@ -239,7 +242,9 @@ def report(options: argparse.Namespace, console: Console) -> None:
     console.print(f"  wrote {page}")
 
 
-def _compare(console: Console, task: Task, labels: list[str], out: Path, options: argparse.Namespace) -> str:
+def _compare(
+    console: Console, task: Task, labels: list[str], out: Path, options: argparse.Namespace, executor: Executor
+) -> str:
     """Run and show a comparison; its table in Markdown."""
     from geodesic.checks import as_integer
     from geodesic.records import finished
@@ -248,8 +253,6 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
     from geodesic.runs.stopping import Stopping
     from geodesic.runs.tail import check_share
 
-    executor = _executor(options)
-    _track(options)
     if options.cvar is not None:
         check_share(options.cvar)
     seeds = range(options.first_seed, options.first_seed + as_integer(options.seeds, "--seeds", 0, 10**6))
@@ -264,9 +267,15 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
             shown.close()
             text = _report(console, task, configs[0], out, outcome.failed, options.cvar)
 
-        Thread(target=_import_reports, daemon=True).start()  # this process has little to do while its workers train
+        imports = Thread(target=_import_reports, daemon=True)
+
+        def hear(job: Job, update: Update) -> None:
+            bars(job, update)
+            if not imports.ident:  # training has begun: this process has little to do, and holds nobody up
+                imports.start()
+
         try:
-            compare(configs, out, task, executor, options.at_once, bars, options.save_every, report)
+            compare(configs, out, task, executor, options.at_once, hear, options.save_every, report)
             if stop.asked:
                 raise KeyboardInterrupt
         except KeyboardInterrupt:
@@ -278,9 +287,24 @@ def _compare(console: Console, task: Task, labels: list[str], out: Path, options
     return text
 
 
+def _workers_ahead(
+    executor: Executor, options: argparse.Namespace, labels: list[str], name: str
+) -> AbstractContextManager[None]:
+    """Workers that import while the task is loaded and its runs are checked; not where all may be done already."""
+    from geodesic.runs.config import slug
+    from geodesic.runs.executors import LocalProcesses
+
+    likely = options.out or Path("runs") / slug(options.task) / name
+    if not isinstance(executor, LocalProcesses) or os.path.exists(likely / "comparison.json"):
+        return nullcontext()
+    return executor.ahead(max(options.seeds, 0) * max(len(labels), 1) // (options.at_once or 1))
+
+
 def _executor(options: argparse.Namespace) -> Executor:
+    """Who does the runs, with all that it hands on to its workers."""
     from geodesic.runs.executors import LocalProcesses, RayTasks
 
+    _track(options)
     for name in ("workers", "at_once"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise InvalidInput(f"expected --{name.replace('_', '-')} of at least 1, got {getattr(options, name)}")
@@ -335,21 +359,22 @@ def _show(console: Console, task: Task, config: RunConfig, out: Path, cvar: floa
     from geodesic.analysis.statistics import summarise
     from geodesic.records import load_comparison
     from geodesic.report.exports import write_exports
-    from geodesic.report.figures import write_comparison_figures
+    from geodesic.report.figures import draw_comparison
     from geodesic.report.tables import format_table, infeasible_table, tail_table
-    from geodesic.report.text import sparklines
+    from geodesic.report.text import at_source, sparklines
     from geodesic.runs.tail import worst_contexts
 
     runs = load_comparison(out)
     rows = summarise(runs, config.solved, "gradient")
     console.print(f"{task.name}, {config.steps} steps, solved above {config.solved:g}")
     tails = [worst_contexts(run.folder, cvar, task) for run in runs if run.finished and cvar]
-    texts = format_table(rows), infeasible_table(runs), tail_table(tails), "\n".join(sparklines(runs))
+    stayed = "\n".join(at_source(runs))
+    texts = format_table(rows), infeasible_table(runs), tail_table(tails), stayed, "\n".join(sparklines(runs))
     for line in "\n\n".join(text for text in texts if text).splitlines():
         console.print(line)
-    for path in [out, *write_exports(out, rows, runs), *write_comparison_figures(out, task)]:
+    for path in [out, *write_exports(out, rows, runs), *draw_comparison(runs, out, task)]:
         console.print(f"  wrote {path}")
-    tables = format_table(rows, True), infeasible_table(runs, True), tail_table(tails, True)
+    tables = format_table(rows, True), infeasible_table(runs, True), tail_table(tails, True), stayed
     return "\n\n".join(part for part in tables if part)
 
 

@@ -21,9 +21,9 @@ SHARES = np.linspace(0.0, 1.0, PROBES + 1)
 
 @dataclass(frozen=True, repr=False)
 class ConstrainedState(State):
-    """Particles (n, d) and the samples (n, d) of the target that they are after; and
+    """Particles (n, d) and the samples (n, d) of the target that they were last sent to; and
 
-    mastered: episodes above the threshold; recent: the last episodes; fresh: episodes since the last update;
+    mastered: episodes above the threshold; recent: the last of the others; fresh: episodes since the last update;
     competent: whether the agent has once mastered the particles; length: the first particles' distance to the target.
     """
 
@@ -31,7 +31,7 @@ class ConstrainedState(State):
     goals: FloatArray = field(default_factory=lambda: np.zeros((0, 1)))
     mastered: Episodes = field(default_factory=lambda: Episodes.empty(1))
     recent: Episodes = field(default_factory=lambda: Episodes.empty(1))
-    fresh: int = 0
+    fresh: Episodes = field(default_factory=lambda: Episodes.empty(1))
     competent: bool = False
     length: float = 0.0
 
@@ -51,12 +51,14 @@ class Constrained(Curriculum[ConstrainedState]):
 
     Every `episodes_per_update` episodes the performance J is estimated, by a kernel regression of returns on contexts
     (`width` times epsilon wide), and `step` solves the method's form of the problem. Contexts are measured so that the
-    diagonal of the space has length 1. Until the mean return on the first particles reaches the threshold the
+    diagonal of the space has length 1. Until half of the episodes on the first particles reach the threshold the
     curriculum waits.
 
-    Mastered episodes (return >= threshold) are kept by how well they cover the target: the subset of `n_particles`
-    that an optimal assignment to the target's samples picks. Failed ones count while they are among the last
-    `n_particles` episodes, so that J forgets what the agent could not do earlier.
+    The target is sampled anew at each update: particles held up on the way to a sample that cannot be reached go after
+    others, and the agent meets more of the target than `n_particles` contexts. Mastered episodes (return >= threshold)
+    are kept by how well they cover those samples: the subset of `n_particles` that an optimal assignment picks. Of the
+    other episodes since the agent was competent the last `n_particles` count, successes that were not kept among them,
+    so that J forgets what the agent could not do earlier.
     """
 
     state_type: ClassVar[type[State]] = ConstrainedState
@@ -80,8 +82,8 @@ class Constrained(Curriculum[ConstrainedState]):
         """Where the particles go next, under this estimate of the performance."""
 
     def init(self, rng: np.random.Generator) -> ConstrainedState:
-        particles = self.source.sample(rng, self.n_particles)
-        goals = self.target.sample(rng, self.n_particles)
+        particles = self.source.thinned(self.n_particles, rng).points
+        goals = self.target.thinned(self.n_particles, rng).points
         nothing = Episodes.empty(self.space.dim)
         return ConstrainedState(
             self.space.inside(particles),
@@ -89,44 +91,45 @@ class Constrained(Curriculum[ConstrainedState]):
             goals=goals,
             mastered=nothing,
             recent=nothing,
+            fresh=nothing,
             length=self.distance(particles, self.paired(particles, goals)),
         )
 
     def update(self, state: ConstrainedState, episodes: Episodes, rng: np.random.Generator) -> ConstrainedState:
         if not self.heard(state, episodes, rng):
             return state
-        state = self.remember(state, episodes)
-        if state.fresh < self.episodes_per_update:
+        state = state.replace(fresh=state.fresh.followed_by(episodes))
+        if len(state.fresh) < self.episodes_per_update:
             return state
-        state = self.select(state.replace(fresh=0))
-        if not state.competent and not self.is_competent(state):
-            return state
-        return self.enter(state.replace(competent=True), self.step(state, self.model(state), rng))
-
-    def remember(self, state: ConstrainedState, episodes: Episodes) -> ConstrainedState:
-        return state.replace(
-            mastered=state.mastered.followed_by(episodes[episodes.returns >= self.threshold]),
-            recent=state.recent.followed_by(episodes)[-max(self.n_particles, self.episodes_per_update) :],
-            fresh=state.fresh + len(episodes),
-        )
-
-    def select(self, state: ConstrainedState) -> ConstrainedState:
-        """Keep the mastered episodes that cover the target best."""
-        if len(state.mastered) <= self.n_particles:
-            return state
-        chosen = self.matched(state.goals, state.mastered.contexts)
-        return state.replace(mastered=state.mastered[np.sort(chosen)])
+        state = state.replace(goals=self.target.thinned(self.n_particles, rng).points)
+        state = self.remember(state.replace(competent=state.competent or self.is_competent(state)))
+        return self.enter(state, self.step(state, self.model(state), rng)) if state.competent else state
 
     def is_competent(self, state: ConstrainedState) -> bool:
-        own = state.recent[-self.episodes_per_update :].of_stage(state.stage).returns
-        return len(own) > 0 and float(own.mean()) >= self.threshold
+        own = state.fresh.of_stage(state.stage).returns
+        return len(own) > 0 and float(np.median(own)) >= self.threshold
+
+    def remember(self, state: ConstrainedState) -> ConstrainedState:
+        """The fresh episodes where they belong: those that cover the target best among the mastered ones."""
+        good, before = state.fresh.returns >= self.threshold, len(state.mastered)
+        mastered = state.mastered.followed_by(state.fresh[good])
+        if len(mastered) > self.n_particles:
+            chosen = np.sort(self.matched(state.goals, mastered.contexts))
+            mastered = mastered[chosen]
+            good[np.flatnonzero(good)] = np.isin(np.arange(before, before + int(good.sum())), chosen)
+        others = state.fresh[~good] if state.competent else Episodes.empty(self.space.dim)
+        return state.replace(
+            mastered=mastered,
+            recent=state.recent.followed_by(others)[-self.n_particles :],
+            fresh=Episodes.empty(self.space.dim),
+        )
 
     def known(self, state: ConstrainedState) -> Episodes:
-        """What it mastered, and where it failed lately."""
-        return state.mastered.followed_by(state.recent[state.recent.returns < self.threshold])
+        """What it mastered, and how it fared lately."""
+        return state.mastered.followed_by(state.recent)
 
     def model(self, state: ConstrainedState) -> NadarayaWatson:
-        """The agent's performance as a function of the context, from what it mastered and where it failed lately."""
+        """The agent's performance as a function of the context."""
         kept = self.known(state)
         return NadarayaWatson(kept.contexts, kept.returns, self.width * self.epsilon, self.space.unit_length)
 

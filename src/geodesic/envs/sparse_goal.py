@@ -18,7 +18,8 @@ HOLE = 5.0  # and not in (-HOLE, HOLE)^2
 MOVE = 0.3  # the longest step
 STRICT = 0.05  # the target's tolerance
 CUT = MOVE / (2 * np.sqrt(2))  # a step from one side of the square to another may cut its corner so deep
-N_PARTICLES = 500
+N_PARTICLES = 2000  # of source and target: any goal is to be hit, not only those that were trained on
+N_EVALUATED = 500
 
 
 class SparseGoal(ContextualMDP):
@@ -79,8 +80,8 @@ class SparseGoal(ContextualMDP):
 
     def evaluation(self, rng: np.random.Generator) -> Particles:
         """The target without goals where the point cannot stand."""
-        goals = self._strict(10 * N_PARTICLES, rng)
-        return Particles(goals[stands(goals)][:N_PARTICLES])
+        goals = self._strict(10 * N_EVALUATED, rng)
+        return Particles(goals[stands(goals)][:N_EVALUATED])
 
     def is_feasible(self, contexts: FloatArray) -> NDArray[np.bool_]:
         """Goals nearer than their tolerance to a place where the point can stand."""

@@ -41,7 +41,9 @@ class PPO:
     """Clipped policy gradient on generalised advantages (Schulman et al. 2017).
 
     Time limits bootstrap: a truncated step's reward gets gamma V(next_obs) added. The last minibatch of an epoch is
-    truncated when the batch size does not divide the rollout. Policy and value have networks of their own.
+    truncated when the batch size does not divide the rollout. Policy and value have networks of their own. Both are as
+    in Stable-Baselines3 of today; with bootstrap=False and shared=True, time limits are ends and both values are read
+    off one network, as in its versions before 1.4 and, for a `net_arch` of plain numbers, before 2.0.
     With normalize_observations they are scaled by their running mean and deviation, renewed after every rollout.
     Discrete actions are categorical; continuous ones Gaussian with a state-independent log-std, clipped to the bounds
     only when handed to the environment.
@@ -61,12 +63,15 @@ class PPO:
     net: tuple[int, ...] = (64, 64)
     activation: str = "tanh"
     normalize_observations: bool = False
+    shared: bool = False
+    bootstrap: bool = True
 
     def __post_init__(self) -> None:
         check(self, rollout=as_count, n_envs=as_count, batch_size=as_count, epochs=as_count)
         check(self, learning_rate=as_nonnegative, gamma=as_share, gae_lambda=as_share, clip=as_nonnegative)
         check(self, entropy_coef=as_number, value_coef=as_nonnegative, max_grad_norm=as_positive)
         check(self, net=as_net, activation=as_activation, normalize_observations=as_flag)
+        check(self, shared=as_flag, bootstrap=as_flag)
         if self.rollout * self.n_envs < 2 or self.batch_size < 2:
             raise InvalidInput("expected at least 2 samples in a rollout and in a batch: advantages are normalised")
 
@@ -74,10 +79,14 @@ class PPO:
         actor, critic = jax.random.split(key)
         n_obs = math.prod(observation_space.shape or ())
         outputs = int(action_space.n) if isinstance(action_space, gym.spaces.Discrete) else action_space.shape[0]  # type: ignore[index]
+        hidden = (n_obs, *self.net)
+        own = hidden[-1:] if self.shared else hidden
         params: Params = {
-            "actor": orthogonal_mlp(actor, (n_obs, *self.net, outputs), 0.01),
-            "critic": orthogonal_mlp(critic, (n_obs, *self.net, 1), 1.0),
+            "actor": orthogonal_mlp(actor, (*own, outputs), 0.01),
+            "critic": orthogonal_mlp(critic, (*own, 1), 1.0),
         }
+        if self.shared:
+            params["trunk"] = orthogonal_mlp(jax.random.fold_in(key, 2), hidden, 2**0.5)
         if isinstance(action_space, gym.spaces.Box):
             params["log_std"] = jnp.zeros(outputs)
         return PPOState(
@@ -138,7 +147,7 @@ class PPO:
         """
         values = self._value(params, seen.obs)
         next_values = self._value(params, seen.next_obs)
-        reward = seen.reward + self.gamma * next_values * seen.truncated
+        reward = seen.reward + self.gamma * next_values * seen.truncated if self.bootstrap else seen.reward
         going_on = 1.0 - jnp.logical_or(seen.terminated, seen.truncated)
         delta = reward + self.gamma * next_values * going_on - values
 
@@ -182,10 +191,10 @@ class PPO:
         return -gain - self.entropy_coef * entropy.mean() + self.value_coef * error, measures
 
     def _actor(self, params: Params, obs: jax.Array) -> jax.Array:
-        return forward(params["actor"], obs, self.activation)
+        return forward([*params.get("trunk", ()), *params["actor"]], obs, self.activation)
 
     def _value(self, params: Params, obs: jax.Array) -> jax.Array:
-        return forward(params["critic"], obs, self.activation)[..., 0]
+        return forward([*params.get("trunk", ()), *params["critic"]], obs, self.activation)[..., 0]
 
     def _log_prob(self, params: Params, obs: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Log-probability of the actions and entropy of the policy."""

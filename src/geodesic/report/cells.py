@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
 from matplotlib.colors import PowerNorm, to_rgba
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -108,14 +109,22 @@ def _draw(axes: Axes, grid: IntArray, goals: Goals, shares: FloatArray, norm: Po
     axes.imshow(colours, interpolation="nearest")
     for row, column in goals:
         axes.scatter([column], [row], marker="*", s=80, facecolor=GOAL, edgecolor=INK, linewidth=0.7, zorder=3)
-    rows, columns = (np.arange(count + 1) - 0.5 for count in grid.shape)
-    axes.hlines(rows, columns[0], columns[-1], color=FAINT, linewidth=0.25, zorder=2)
-    axes.vlines(columns, rows[0], rows[-1], color=FAINT, linewidth=0.25, zorder=2)
+    axes.add_collection(LineCollection(_borders(*grid.shape), color=FAINT, linewidth=0.25, zorder=2), autolim=False)
     bare(axes)
 
 
+def _borders(rows: int, columns: int) -> list[list[tuple[float, float]]]:
+    """The lines between the cells and around them, from (x, y) to (x, y)."""
+    across = [[(-0.5, row - 0.5), (columns - 0.5, row - 0.5)] for row in range(rows + 1)]
+    down = [[(column - 0.5, -0.5), (column - 0.5, rows - 0.5)] for column in range(columns + 1)]
+    return across + down
+
+
 def _colour_bar(figure: Figure, axes: NDArray[np.object_], norm: PowerNorm) -> None:
-    mappable = ScalarMappable(norm, HEAT)
-    bar = figure.colorbar(mappable, ax=axes.ravel().tolist(), shrink=0.85, pad=0.01, fraction=0.04, aspect=25)
+    """Beside all panels; it belongs to two corners, as the layout measures it anew for each panel it belongs to."""
+    corners = list(dict.fromkeys([axes[0, 0], axes[-1, -1]]))
+    bar = figure.colorbar(ScalarMappable(norm, HEAT), ax=corners, shrink=0.85, pad=0.01, fraction=0.04, aspect=25)
+    for panel in axes.ravel().tolist():
+        panel.set_anchor(corners[0].get_anchor())
     bar.set_label("probability")
     bar.outline.set_visible(False)

@@ -54,7 +54,14 @@ def drawn(folder: str | Path) -> bool:
 
 def write_comparison_figures(folder: str | Path, task: Task | None = None, also: Sequence[str] = ()) -> list[Path]:
     """The figures of a comparison folder, in its folder figures/; without a task, the one that its runs name."""
-    runs, out = load_comparison(as_path(folder)), _out(folder)
+    return draw_comparison(load_comparison(as_path(folder)), folder, task, also)
+
+
+def draw_comparison(
+    runs: Sequence[RunResult], folder: str | Path, task: Task | None = None, also: Sequence[str] = ()
+) -> list[Path]:
+    """The same of runs that have been read already."""
+    out = _out(folder)
     written = [
         save(curves.mean_curves(runs), out / "returns.png", also),
         save(curves.iqm_curves(runs), out / "returns-iqm.png", also),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from geodesic.analysis.curves import mean_curve
 from geodesic.analysis.measures import WINDOW
 from geodesic.checks import FloatArray, as_all, as_count, as_path
+from geodesic.curricula import REGISTRY
 from geodesic.errors import InvalidInput
 from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult, by_label
@@ -22,6 +24,26 @@ _BARS = "▁▂▃▄▅▆▇█"
 def measured(run: RunResult) -> str:
     """What a run's scores are, in words."""
     return MEASURES.get(run.measure, run.measure)
+
+
+def at_source(runs: Sequence[RunResult]) -> list[str]:
+    """Labels of which finished runs trained on their source alone, in words; methods without a source are left out.
+
+    What such runs came to says nothing of a curriculum's stages: there was one.
+    """
+    told = []
+    for label, group in by_label(as_all(RunResult, runs, "runs")).items():
+        done = [run for run in group if run.finished and _has_source(run)]
+        stayed = sum((~run.stages.explores).sum() == 1 for run in done)
+        if stayed:
+            told.append(f"{label}: {stayed} of {len(done)} seed{'s' * (len(done) != 1)} never left the source")
+    return told
+
+
+def _has_source(run: RunResult) -> bool:
+    """Whether the run's method begins at the source."""
+    method = REGISTRY.get(run.method)
+    return method is not None and "source" in {field.name for field in fields(method)}
 
 
 def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:

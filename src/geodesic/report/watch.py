@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -22,6 +23,10 @@ ORDER = (FAILED, RUNNING, STOPPED, WAITING, FINISHED)  # of the lines, when ther
 COLOURS = {RUNNING: "green", FAILED: "bold red", STOPPED: "yellow", WAITING: "dim", FINISHED: "cyan"}
 LOOKS = 30  # that a speed is taken over
 AROUND = 6  # lines of the screen that are not runs
+COLUMNS = ("run", "step", "%", "stage", "α", "target", "steps/s", "left", "state")
+LEAST = ("steps/s", "%", "stage", "left")  # columns that a narrow terminal goes without, in this order
+BETWEEN = 2  # letters between two columns
+SHORTEST = 8  # letters of a run's name
 
 
 class Watcher:
@@ -73,37 +78,55 @@ class Watcher:
         share = f"{done / total:.0%}" if total else "0%"
         return f"{len(self.runs)} runs: {counts}; {share} of {total:,} steps, {speed:,.0f} steps/s{end}"
 
-    def table(self, most: int) -> Group:
-        """The runs as a table of at most so many lines; those that need attention first."""
+    def table(self, most: int, width: int) -> Group:
+        """The runs as a table of at most so many lines, those that need attention first, and of so many letters a line.
+
+        Columns are left out where nothing is in them, and where names and numbers do not fit; after that names are cut.
+        Reasons of failures get the room that is left.
+        """
         shown = self.runs
         if len(shown) > most:
             shown = sorted(self.runs, key=lambda run: ORDER.index(run.state))[: max(1, most - 1)]
+        lines = [self._cells(run) for run in shown]
+        widths = {name: max(map(len, (name, *(line[name] for line in lines)))) for name in COLUMNS}
+        names = [name for name in COLUMNS if any(line[name] for line in lines)]
+        for least in LEAST:
+            if least in names and _spare(widths, names, width) < 0:
+                names.remove(least)
+        spare = _spare(widths, names, width)
+        widths["run"] = max(SHORTEST, widths["run"] + min(spare, 0))
+        widths["state"] += max(spare, 0)
         table = Table(box=None, pad_edge=False)
-        table.add_column("run", no_wrap=True, overflow="ellipsis")
-        for name in ("step", "%", "stage", "α", "target", "steps/s", "left"):
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("state", no_wrap=True, overflow="ellipsis")
-        for run in shown:
-            table.add_row(*self._cells(run))
+        for name in names:
+            side: Literal["left", "right"] = "left" if name in ("run", "state") else "right"
+            table.add_column(name, justify=side, no_wrap=True, overflow="ellipsis", max_width=widths[name])
+        for run, line in zip(shown, lines):
+            state = Text(f"{run.state}: {run.why}" if run.why else run.state, style=COLOURS[run.state])
+            table.add_row(*(Text(line[name]) for name in names[:-1]), state)
         parts: list[Table | Text] = [Text(self.whole(), style="bold"), table]
         if len(shown) < len(self.runs):
             parts.append(Text(f"and {len(self.runs) - len(shown)} more", style="dim"))
         return Group(*parts)
 
-    def _cells(self, run: Standing) -> Sequence[Text]:
-        running = run.state == RUNNING
-        share = f"{run.step / run.steps:.0%}" if run.steps else ""
-        numbers = (
+    def _cells(self, run: Standing) -> dict[str, str]:
+        """By the names of columns."""
+        cells = (
+            run.name,
             f"{run.step:,}",
-            share,
+            f"{run.step / run.steps:.0%}" if run.steps else "",
             str(run.stage),
             _known(run.alpha, ".2f"),
             _known(run.score, ".4g"),
-            _known(self.speed(run) if running else math.nan, ",.0f"),
+            _known(self.speed(run) if run.state == RUNNING else math.nan, ",.0f"),
             spell(self.left(run)),
+            run.state,
         )
-        state = f"{run.state}: {run.why}" if run.why else run.state
-        return [Text(run.name), *map(Text, numbers), Text(state, style=COLOURS[run.state])]
+        return dict(zip(COLUMNS, cells))
+
+
+def _spare(widths: Mapping[str, int], names: Sequence[str], width: int) -> int:
+    """Letters that columns of these widths leave in a line; below zero those that it lacks."""
+    return width - sum(widths[name] for name in names) - BETWEEN * (len(names) - 1)
 
 
 def watch(folder: str | Path, console: Console, every: float, once: bool = False) -> None:
@@ -111,14 +134,14 @@ def watch(folder: str | Path, console: Console, every: float, once: bool = False
     watcher = Watcher(folder)
     watcher.look()
     if once or not console.is_terminal:
-        console.print(watcher.table(len(watcher.runs)), soft_wrap=False)
+        console.print(watcher.table(len(watcher.runs), console.width), soft_wrap=False)
         return
     with Live(console=console, auto_refresh=False, transient=True) as live:
         while not watcher.over:
-            live.update(watcher.table(max(3, console.height - AROUND)), refresh=True)
+            live.update(watcher.table(max(3, console.height - AROUND), console.width), refresh=True)
             time.sleep(every)
             watcher.look()
-    console.print(watcher.table(len(watcher.runs)), soft_wrap=False)
+    console.print(watcher.table(len(watcher.runs), console.width), soft_wrap=False)
 
 
 def spell(seconds: float) -> str:

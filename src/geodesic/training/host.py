@@ -53,12 +53,15 @@ class HostTrainer:
     def prepare(self, runs: int) -> None:
         """Threads for the environments, and groups of runs.
 
-        An accelerator learns for many runs at once; two groups, so that it and the environments can be at work at the
-        same time. On a processor that gains nothing, and each run is a group of its own: its numbers are then the same
-        to the last bit whatever runs beside it.
+        An accelerator learns for many runs at once, in about the same time for one as for all. Where environments have
+        to wait for a core there are two groups, so that it and they can be at work at the same time. On a processor
+        that gains nothing, and each run is a group of its own: its numbers are then the same to the last bit whatever
+        runs beside it.
         """
-        self.threads = Threads(min(self._at_most, runs * self.learner.n_envs))
-        size = 1 if jax.default_backend() == "cpu" else (runs + 1) // 2
+        slots = runs * self.learner.n_envs
+        self.threads = Threads(min(self._at_most, slots))
+        together = runs if slots <= self._at_most else (runs + 1) // 2
+        size = 1 if jax.default_backend() == "cpu" else together
         self._parts = [slice(first, min(first + size, runs)) for first in range(0, runs, size)]
 
     def begin(self, seeds: Sequence[int], distributions: Sequence[Particles]) -> None:

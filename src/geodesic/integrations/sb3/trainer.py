@@ -20,6 +20,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from geodesic.contexts import Arrays, Episodes, FloatArray, Particles
 from geodesic.errors import InvalidInput, MissingExtra
+from geodesic.integrations.sb3 import earlier
 from geodesic.integrations.sb3.episodes import Heard
 from geodesic.integrations.sb3.evaluation import Examiner
 from geodesic.integrations.sb3.models import restore_model, save_model, shapes_of
@@ -59,6 +60,15 @@ def make_model(task: Task, learner: Any, library: str, seed: int) -> Model:
     if library == "sbx" and name == "PPO":
         policy["ortho_init"] = True  # as in Stable-Baselines3 itself
     env = make_vec_env(task.make, n_envs=learner.n_envs, seed=seed)
+    if name == "PPO" and not learner.bootstrap:
+        env = earlier.LimitsAsEnds(env)
+    if name == "PPO" and learner.shared and learner.net:
+        if library == "sbx":
+            raise InvalidInput(
+                "expected networks of their own for policy and value with sbx, which has no others, got shared=True; "
+                "try --backend sb3, or --learner ppo:shared=false"
+            )
+        policy |= earlier.shared_policy(policy["net_arch"], policy["activation_fn"])
     if learner.normalize_observations:
         env = VecNormalize(env, norm_reward=False)
     try:

@@ -14,7 +14,7 @@ from geodesic.analysis.measures import asymptotic
 from geodesic.errors import GeodesicError
 from geodesic.records.files import read_json
 from geodesic.records.reader import RunResult, by_label
-from geodesic.report.text import measured
+from geodesic.report.text import at_source, measured
 
 EXPLORED = "exploring for the metric"
 END, UNDER_WAY = "end of the run", "under way"
@@ -43,7 +43,7 @@ def words(runs: Sequence[RunResult]) -> list[str]:
     learner = first.config.get("learner")
     if isinstance(learner, str):
         told.append(f"The learner is {learner.upper()} (backend {first.config.get('backend', 'unknown')}).")
-    return told
+    return [*told, *(f"{line}." for line in at_source(runs))]
 
 
 def commands(folder: Path, runs: Sequence[RunResult]) -> list[str]:
@@ -115,8 +115,8 @@ def endings(run: RunResult) -> list[str]:
 
 
 def _kind(event: str) -> str:
-    """What kind of event it was: "iteration 12" is an iteration."""
-    return re.sub(r"( of)? \d+$", "", event)
+    """What kind of event it was, whatever its numbers: "iteration 12" is an iteration."""
+    return re.sub(r"( of)? \d+\b", "", re.sub(r"\b\d+ of \d+\b", "some", event))
 
 
 def summary_of(run: RunResult) -> dict[str, Any]:

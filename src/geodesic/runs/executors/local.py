@@ -10,7 +10,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import entry_points
 from multiprocessing.connection import wait
@@ -21,6 +22,7 @@ from geodesic.runs.executors.ledger import STOP_SECONDS, Ledger
 from geodesic.runs.executors.worker import Worker
 from geodesic.runs.stopping import Stopping
 
+CONTEXT = multiprocessing.get_context("spawn")
 STALL_SECONDS = 600.0  # longer than any compilation
 LOOK_SECONDS = 0.5  # between two looks at who fell silent
 LEAVE_SECONDS = 5.0  # that a worker has to leave by itself, when it has nothing to do or nobody to tell
@@ -31,23 +33,41 @@ class LocalProcesses:
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = None if workers is None else as_count(workers, "workers")
+        self._ahead: list[Worker] = []
 
     def at_once(self, runs: int) -> int:
         return runs if has_accelerator() else 1
 
     def run(self, jobs: Sequence[Job], listen: Listen) -> dict[str, str]:
-        usual = 1 if has_accelerator() else os.cpu_count() or 1
-        return Pool(jobs, min(len(jobs), self.workers or usual), listen).run()
+        started, self._ahead = self._ahead, []
+        return Pool(jobs, self._size(len(jobs)), listen, started).run()
+
+    @contextmanager
+    def ahead(self, jobs: int) -> Iterator[None]:
+        """Workers for so many jobs start now and import while the caller plans; `run` takes them.
+
+        They are ended here where it comes to nothing: SIGTERM, by which an exit ends processes, only asks them.
+        """
+        try:
+            for _ in range(self._size(jobs)):
+                self._ahead.append(Worker(CONTEXT))
+            yield
+        finally:
+            for worker in self._ahead:
+                worker.end()
+            self._ahead = []
+
+    def _size(self, jobs: int) -> int:
+        return min(jobs, self.workers or (1 if has_accelerator() else os.cpu_count() or 1))
 
 
 class Pool:
     """Worker processes that take jobs one after another."""
 
-    def __init__(self, jobs: Sequence[Job], workers: int, listen: Listen) -> None:
+    def __init__(self, jobs: Sequence[Job], size: int, listen: Listen, workers: list[Worker]) -> None:
         self.ledger = Ledger(jobs, listen)
-        self.context = multiprocessing.get_context("spawn")
-        self.size = workers
-        self.workers: list[Worker] = []
+        self.size = size
+        self.workers = workers
 
     @property
     def busy(self) -> list[Worker]:
@@ -72,7 +92,7 @@ class Pool:
         while self.ledger and len(self.busy) < self.size:
             idle = next((worker for worker in self.workers if worker.job is None), None)
             if idle is None:
-                idle = Worker(self.context)
+                idle = Worker(CONTEXT)
                 self.workers.append(idle)
             index = self.ledger.next()
             idle.give(index, self.ledger.jobs[index])

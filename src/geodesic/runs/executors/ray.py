@@ -18,7 +18,7 @@ from geodesic.errors import InvalidInput, MissingExtra
 from geodesic.runs.executors.base import Job, Listen, Update, answer, unfinished, why
 from geodesic.runs.executors.ledger import STOP_SECONDS, Ledger
 from geodesic.runs.stopping import Stopping
-from geodesic.runtime import one_thread_per_process
+from geodesic.runtime import ours_alone
 
 LOOK_SECONDS = 0.5  # between two looks at the board
 BOARD_SECONDS = 10.0  # without an answer, after which progress is not shown any more
@@ -189,7 +189,7 @@ def _board(ray: Any) -> Board:
 
 def work(index: int, job: Job, board: Board, say_every: float) -> Update | None:
     """A task: do the job, say how it went; nothing if it was asked to stop."""
-    one_thread_per_process()
+    ours_alone()
     said = 0.0
 
     def say(update: Update) -> None:

@@ -12,12 +12,14 @@ import queue
 import signal
 import threading
 import time
+from importlib import import_module
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext
 
 from geodesic.runs.executors.base import Job, Update, answer
 from geodesic.runs.stopping import SIGNALS, Stopping
+from geodesic.runtime import ours_alone
 
 STOP = "stop"
 
@@ -77,11 +79,13 @@ def _start_shielded(process: object) -> None:
 
 def work(line: Connection) -> None:
     """The worker's side: take a job, do it, say how it went; asked to stop, stop between two segments and leave."""
+    ours_alone()
     orders: Orders = queue.SimpleQueue()
     with Stopping() as stop:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         threading.Thread(target=_listen, args=(line, orders, stop), daemon=True).start()
         with contextlib.suppress(KeyboardInterrupt):
+            import_module("geodesic.runs.run")  # what every job needs, while the driver may still be planning
             while not stop.asked and (order := orders.get()) is not None:
                 line.send(answer(*order, line.send))
     os._exit(0)  # programs that are still being compiled would be waited for
