@@ -5,7 +5,7 @@ DEV := .venv/.dev
 OTHERS := .venv/.others
 BIN := .venv/bin
 
-.PHONY: demo test test-cluster test-others test-slow test-docs test-package docs lint bench clean
+.PHONY: demo test test-cluster test-others test-playground test-slow test-docs test-package docs lint bench clean
 
 demo: $(CORE)
 	$(BIN)/geodesic demo
@@ -20,6 +20,14 @@ test-cluster: $(DEV)
 # other people's environments in JAX, and RLlib
 test-others: $(OTHERS)
 	$(BIN)/pytest -m "slow or not slow" $(patsubst %,tests/integrations/test_%.py,gymnax brax rllib refusals)
+
+# MuJoCo Playground, whose MuJoCo is newer than FetchPush's: an environment of its own
+test-playground:
+	mkdir -p build
+	grep -v mujoco constraints.txt > build/playground.txt
+	test -x build/playground/bin/python || $(PYTHON) -m venv build/playground
+	build/playground/bin/pip install --quiet --disable-pip-version-check -c build/playground.txt -e ".[playground]" pytest
+	build/playground/bin/pytest -m "slow or not slow" tests/integrations/test_brax.py -k playground
 
 test-slow: $(OTHERS)
 	$(BIN)/pytest -n 2 --dist worksteal -m slow

@@ -8,8 +8,8 @@
 Each task is a `geodesic compare` in a folder of its own under --out: called again, it goes on where it stopped, and
 finished runs are taken as they are. Columns: seeds that solve the task for good; steps to that and to the first time,
 medians; final scores, interquartile means; seeds whose final score is above --goal (default: the level that counts as
-solved); the probability that a seed solves it earlier than one of the first method, and that it ends higher than one of
-CURROT. Brackets hold 95 % intervals. Settings are chosen on seeds below 100, and reported on others.
+solved); the probability that a seed solves it earlier than one of the first method with a fixed step, and that it ends
+higher than one of CURROT. Brackets hold 95 % intervals. Settings are chosen on seeds below 100, and reported on others.
 
 With --read nothing is trained. With --until the table is that of runs that ended there: of all that have come so far,
 finished or not, and of nothing that came later.
@@ -88,7 +88,8 @@ def table(runs: list[RunResult], goal: float | None) -> str:
     solved = runs[0].solved
     seeds = {label: of_seeds(group, solved) for label, group in by_label(runs).items()}
     seeds = {label: own for label, own in seeds.items() if len(own)}
-    first = next(iter(seeds.values()), None)
+    fixed = (own for label, own in seeds.items() if not {"step=auto", "gate=true"} & set(label.split(":")))
+    first = next(fixed, next(iter(seeds.values()), None))
     level = solved if goal is None else goal
     rows = [HEADER, *(line(label, own, first, seeds.get("currot"), level) for label, own in seeds.items())]
     widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]

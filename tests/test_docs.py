@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from browser import browser, needs_browser
 from geodesic.cli import main, parser
 
 ROOT = Path(__file__).parent.parent
@@ -89,3 +90,26 @@ def test_the_notebook_runs_from_top_to_bottom_in_two_minutes(tmp_path):
     page = Path(report.removeprefix("open ")).read_text()
     assert all(label in page for label in ("gradient:step=0.2", "target-only", "data:image/gif"))
     assert after.ru_utime - before.ru_utime < 120  # of the processor: a clock would tell of others' work too
+
+
+@needs_browser
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["index.html", "results.html"])
+def test_the_site_is_searched_from_disk_and_asks_nothing_of_the_network(page):
+    site = ROOT / "build" / "site" / page
+    if not site.exists():
+        pytest.skip("needs `make docs`")
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    with browser() as driver:
+        driver.get(site.resolve().as_uri())
+        box, wait = driver.find_element(By.CSS_SELECTOR, "[data-md-component=search-query]"), WebDriverWait(driver, 60)
+        wait.until(lambda now: box.is_displayed())
+        box.send_keys("narrow terminal")
+        found = By.CSS_SELECTOR, ".md-search-result__item a[href*='report.html#watching-a-sweep']"
+        assert wait.until(lambda now: now.find_elements(*found))
+        sent = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    asked = [each["params"]["request"]["url"] for each in sent if each["method"] == "Network.requestWillBeSent"]
+    assert asked
+    assert {url.partition(":")[0] for url in asked} <= {"file", "data"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from geodesic.contexts import FloatArray
 from geodesic.coupling.batched import IndexArray, Trees
@@ -72,6 +71,8 @@ class Couplings:
 
         An optimal plan on a k x l support needs k + l - 1 atoms, so the room never changes. Atoms that stay cost 0.
         """
+        from scipy.sparse import csr_array
+
         n = self.rows.shape[1]
         self.column = np.zeros((n, n), dtype=np.int32)
         self.column[np.triu_indices(n, 1)] = np.arange(n * (n - 1) // 2)

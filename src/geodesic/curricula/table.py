@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from geodesic.contexts import FloatArray, Particles
 from geodesic.coupling import cheapest
@@ -52,6 +51,8 @@ class Table:
     @cached_property
     def stride(self) -> float:
         """The longest step that the way from source to target cannot do without: shorter ones do not join them."""
+        from scipy.sparse.csgraph import connected_components
+
         ends = np.concatenate(self.ends)
         lengths = np.unique(self.distances[np.isfinite(self.distances)])
 

@@ -52,7 +52,7 @@ class Discrete(Metric, Protocol):
 
 @runtime_checkable
 class Recipe(Protocol):
-    """How a metric is fitted to what the agent has earned; curricula refit it at every stage."""
+    """How a metric is fitted to what the agent has earned; curricula refit it on their way."""
 
     @property
     def space(self) -> ContextSpace:

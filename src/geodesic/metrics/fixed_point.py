@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, eye_array
-from scipy.sparse.linalg import spsolve
 
 from geodesic.contexts import FloatArray
 from geodesic.coupling import Couplings
 from geodesic.errors import InvalidInput, SolverFailed
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 IntArray = NDArray[np.intp]
 Table = NDArray[Any]  # whole numbers or probabilities
@@ -84,6 +85,9 @@ def _evaluate(gap: FloatArray, means: csr_array, gamma: float, start: FloatArray
     restarted GMRES), or the plain sweeps where these leave less. So no cycle contracts by less than gamma^DEPTH.
     """
     if len(gap) <= DIRECT:
+        from scipy.sparse import eye_array
+        from scipy.sparse.linalg import spsolve
+
         start = np.asarray(spsolve(eye_array(len(gap), format="csc") - gamma * means.tocsc(), gap)).reshape(-1)
     distances, best = start, np.inf
     powers = np.empty((DEPTH + 1, len(gap)))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
-from scipy.spatial import cKDTree
 
 from geodesic.checks import FloatArray, as_array, as_count, as_points, as_vector
 from geodesic.errors import InvalidInput
 from geodesic.metrics.base import as_ways
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+    from scipy.spatial import cKDTree
 
 IntArray = NDArray[np.intp]
 
@@ -40,11 +42,15 @@ class Finite(ABC):
     @cached_property
     def _paths(self) -> tuple[FloatArray, IntArray]:
         """Distances (n, n) along shortest paths, and each node's predecessor (n, n) on the way from the row's node."""
+        from scipy.sparse.csgraph import dijkstra
+
         distances, before = dijkstra(self.edges, directed=False, return_predecessors=True)
         return distances, before
 
     @cached_property
     def _tree(self) -> cKDTree:
+        from scipy.spatial import cKDTree
+
         return cKDTree(self.support)
 
     @cached_property
@@ -103,6 +109,11 @@ class Graph(Finite):
         if (sizes[i != j] <= 0).any():
             raise InvalidInput(f"expected lengths to be positive, got {sizes[i != j].min():g}")
         self._edges = undirected(i, j, sizes, n)
+        self._check_connected()
+
+    def _check_connected(self) -> None:
+        from scipy.sparse.csgraph import connected_components
+
         components = connected_components(self._edges, directed=False)[0]
         if components > 1:
             raise InvalidInput(f"expected a connected graph, got {components} components")
@@ -181,6 +192,8 @@ def _replaceable(M: FloatArray, i: int, j: IntArray, k: IntArray) -> NDArray[np.
 
 def undirected(i: IntArray, j: IntArray, lengths: FloatArray, n: int) -> csr_array:
     """The graph as the upper triangle of a sparse matrix; of parallel edges the shortest stays, loops go."""
+    from scipy.sparse import csr_array
+
     low, high = np.minimum(i, j), np.maximum(i, j)
     order = np.lexsort((lengths, high, low))
     low, high, lengths = low[order], high[order], lengths[order]
@@ -191,6 +204,10 @@ def undirected(i: IntArray, j: IntArray, lengths: FloatArray, n: int) -> csr_arr
 
 def bridged(nodes: FloatArray, edges: IntArray) -> IntArray:
     """The edges, and the shortest links that join what they leave apart: one by one, the nearest part first."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
     while True:
         i, j = edges.T
         count, part = connected_components(

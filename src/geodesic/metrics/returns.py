@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import cKDTree
 
 from geodesic.checks import FloatArray, as_array, as_count, as_nonnegative, as_number, as_points, as_vector, check
 from geodesic.contexts import ContextSpace, Episodes, as_bounded
@@ -206,6 +205,8 @@ def lattice(space: ContextSpace) -> FloatArray:
 
 def _cover_edges(nodes: FloatArray, grid: FloatArray, space: ContextSpace, neighbours: int) -> NDArray[np.intp]:
     """Edges (m, 2) between each node and the covering nodes nearest to it."""
+    from scipy.spatial import cKDTree
+
     rows = cKDTree(nodes).query(grid)[1]
     edges = _nearest(space.to_unit(nodes), space.to_unit(grid), neighbours)
     return np.stack([edges[:, 0], rows[edges[:, 1]]], axis=1)
@@ -213,6 +214,8 @@ def _cover_edges(nodes: FloatArray, grid: FloatArray, space: ContextSpace, neigh
 
 def _nearest(x: FloatArray, y: FloatArray, k: int) -> NDArray[np.intp]:
     """Pairs (m, 2): each x with its k nearest in y; itself may be among them and counts as none."""
+    from scipy.spatial import cKDTree
+
     count = min(k + 1, len(y))
     found = cKDTree(y).query(x, count)[1].reshape(len(x), count)
     return np.stack([np.repeat(np.arange(len(x)), count), found.ravel()], axis=1)

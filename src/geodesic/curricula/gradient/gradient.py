@@ -44,8 +44,10 @@ class Gradient(Staged):
 
     Under a recipe, `Auto` and the gate move often and a little, so exploring and fitting for each move would be most of
     a run. They keep the way found at a fit (`legs`) and walk it on and back, until a move on would end more than a
-    stride past the alpha of that fit, or max_stage_steps have gone into it and the stage is mastered short of the
-    target. Progress alone so makes at most two fits a stride.
+    stride past the alpha of that fit: at most two fits for each stride of progress. A way on which the target is not
+    reached is given up too, once the stage is mastered: by `Auto` after `memory` episodes, when none is left of those
+    that the estimate had when it was found, and by the gate, of which a wall holds up a part only, after
+    max_stage_steps.
     """
 
     metric: Metric | Recipe | None = None
@@ -137,7 +139,7 @@ class Gradient(Staged):
             return state
         progress = reached / ways.rungs
         entered = state.enter(ways.at(reached), mean_progress(progress, ways.mass), verdict)
-        entered = entered.replace(moves=state.moves + 1, leg=after(state.leg, state.steps))
+        entered = entered.replace(moves=state.moves + 1)
         return entered.replace(progress=progress) if self.gate else entered
 
     def rungs(self, state: StagedState, ways: Ways) -> Rungs:
@@ -162,10 +164,20 @@ class Gradient(Staged):
         moved = self.moved(state, loaded(state.leg, self.source, self.target), verdict)
         if moved.alpha > state.alpha and moved.alpha > float(state.leg["alpha"]) + self.reach + 1e-9:
             return self.explore(state, recipe, "mastered", rng)
-        steps = int(state.leg["steps"]) + state.steps
-        if verdict == "mastered" and steps >= (self.max_stage_steps or math.inf):
-            return self.explore(state, recipe, "step cap", rng)
-        return self.looked(moved)
+        if verdict == "mastered" and self.worn(state):
+            return self.explore(state, recipe, "no way on", rng)
+        return self.looked(moved).replace(
+            leg=after(state.leg, state.fresh, state.steps if moved.stage > state.stage else 0)
+        )
+
+    def worn(self, state: StagedState) -> bool:
+        """Whether a way was followed for as long as it is, short of the target: all are held up by a wall on it.
+
+        Under a gate a wall holds up its own atoms alone, which may be all that is left: that is no hurry.
+        """
+        if self.gate:
+            return int(state.leg["steps"]) + state.steps >= (self.max_stage_steps or math.inf)
+        return int(state.leg["heard"]) + state.fresh >= self.pace.memory
 
     def explore(self, state: StagedState, recipe: Recipe, verdict: str, rng: np.random.Generator) -> StagedState:
         """Hand out uniform contexts, to see returns where the path may lead."""

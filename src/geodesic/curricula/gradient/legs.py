@@ -52,13 +52,14 @@ def _ways(points: FloatArray, mass: FloatArray, source: Particles, target: Parti
 
 
 def saved(ways: Ways, alpha: float) -> Arrays:
-    """A leg as arrays, with the alpha at which the metric was fitted and the steps of its stages that are over."""
-    return {"points": ways.points[:, :, 0], "mass": ways.mass, "alpha": np.asarray(alpha), "steps": np.asarray(0)}
+    """A leg as arrays, with the alpha of its fit, episodes heard on it, and the steps of its stages that are over."""
+    counts = {"alpha": np.asarray(alpha), "heard": np.asarray(0), "steps": np.asarray(0)}
+    return {"points": ways.points[:, :, 0], "mass": ways.mass, **counts}
 
 
-def after(arrays: Arrays, steps: int) -> Arrays:
-    """The same leg at the end of a stage of so many steps."""
-    return {**arrays, "steps": arrays["steps"] + steps} if arrays else arrays
+def after(arrays: Arrays, heard: int, steps: int) -> Arrays:
+    """The same leg after so many more."""
+    return {**arrays, "heard": arrays["heard"] + heard, "steps": arrays["steps"] + steps}
 
 
 def loaded(arrays: Arrays, source: Particles, target: Particles) -> Ways:
