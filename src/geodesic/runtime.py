@@ -40,7 +40,7 @@ def prepare() -> None:
 UNUSED_BY_POT = ("PYTORCH", "TENSORFLOW", "CUPY")
 
 
-OBJECTS = 50_000  # new ones between two searches for garbage; Python's 700 cost a tenth of imports, tracing and figures
+OBJECTS = 10_000  # new ones between two searches for garbage; Python's 700 cost a tenth of imports, tracing and figures
 
 
 def ours_alone() -> None:
