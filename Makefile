@@ -5,7 +5,7 @@ DEV := .venv/.dev
 OTHERS := .venv/.others
 BIN := .venv/bin
 
-.PHONY: demo test test-cluster test-others test-playground test-slow test-docs test-package docs lint bench clean
+.PHONY: demo test test-cluster test-others test-playground test-slow test-docs test-package test-lowest docs lint bench clean
 
 demo: $(CORE)
 	$(BIN)/geodesic demo
@@ -43,6 +43,15 @@ test-package: $(DEV)
 	$(PYTHON) -m venv build/package
 	build/package/bin/pip install --quiet --disable-pip-version-check -c constraints.txt build/dist/*.whl
 	cd build && package/bin/geodesic run maze --steps 2000 --quiet --out package/run
+
+# the core with the lowest versions that pyproject names
+test-lowest:
+	rm -rf build/lowest
+	$(PYTHON) -m venv build/lowest
+	build/lowest/bin/pip install --quiet --disable-pip-version-check pytest hypothesis $$($(PYTHON) -c "import tomllib; \
+	  print(*(line.replace('>=', '==') for line in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))")
+	build/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+	build/lowest/bin/pytest $(addprefix tests/,contexts coupling transport metrics curricula envs/test_maze.py runs/test_run.py)
 
 docs: $(DEV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
