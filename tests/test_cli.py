@@ -263,6 +263,18 @@ def test_a_run_killed_before_its_figures_draws_them_when_it_is_resumed(tmp_path,
     assert figures[-1].read_bytes() == before
 
 
+def test_an_interrupt_in_the_middle_of_an_import_ends_as_any_other(tmp_path):
+    text = """
+import sys
+from geodesic import cli
+cli._console = lambda: exec("raise KeyboardInterrupt")  # as where a dataclass is being made
+sys.exit(cli.main(["list"]))
+"""
+    (tmp_path / "interrupted.py").write_text(text)
+    done = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "geodesic: stopped; go on with: geodesic list\n")
+
+
 def test_no_traceback_reaches_a_user_from_a_fresh_process():
     done = subprocess.run(
         [sys.executable, "-m", "geodesic.cli", "run", "maze", "--method", "magic"],

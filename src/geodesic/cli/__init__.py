@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except GeodesicError as error:
         return _complain(error, EXIT_FAILED)
     except KeyboardInterrupt as stop:
+        exec("")  # else an interrupt that fell into another exec (a dataclass) is kept, and -m dies of SIGINT after all
         return _complain(str(stop) or f"stopped; go on with: {options.line}", EXIT_FAILED)
     return 0
 
