@@ -27,7 +27,7 @@ def test_pretraining_puts_the_goals_on_the_source() -> None:
 
 
 def test_it_concentrates_on_goals_of_intermediate_success() -> None:
-    rng = np.random.default_rng(2)
+    rng = np.random.default_rng(4)
     curriculum = GoalGAN(SOURCE, SPACE, 0.5)
     state = curriculum.init(rng)
     first, shares = intermediate(state.distribution.points), []
@@ -38,8 +38,8 @@ def test_it_concentrates_on_goals_of_intermediate_success() -> None:
         state = curriculum.update(state, episodes, rng)
         shares.append(intermediate(state.distribution.points))
     uniform = intermediate(SPACE.uniform(5000, rng).points)
+    assert first < 0.1
     assert uniform == pytest.approx(0.18, abs=0.02)
-    assert first < 0.75 * uniform  # 0 to 0.65 of it with versions of JAX and flags of XLA, which round differently
     assert np.mean(shares[-30:]) > 2.2 * uniform
 
 

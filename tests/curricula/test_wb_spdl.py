@@ -8,8 +8,9 @@ import pytest
 
 import geodesic as gd
 from geodesic.curricula import CURROT, WassersteinSPDL
-from geodesic.curricula.constrained import PROBES, Constrained, ConstrainedState
+from geodesic.curricula.constrained import Constrained, ConstrainedState
 from geodesic.curricula.regression import NadarayaWatson
+from geodesic.curricula.wb_spdl import PROBES
 
 SPACE = gd.ContextSpace([0.0, 0.0], [10.0, 10.0])
 RNG = np.random.default_rng(0)

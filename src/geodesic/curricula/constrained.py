@@ -15,9 +15,6 @@ from geodesic.coupling import assignment
 from geodesic.curricula.base import Curriculum, State
 from geodesic.curricula.regression import NadarayaWatson
 
-PROBES = 8  # points on a way at which the performance is looked up
-SHARES = np.linspace(0.0, 1.0, PROBES + 1)
-
 
 @dataclass(frozen=True, repr=False)
 class ConstrainedState(State):

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from geodesic.contexts import FloatArray
-from geodesic.curricula.constrained import SHARES, Constrained, ConstrainedState, Move
+from geodesic.curricula.constrained import Constrained, ConstrainedState, Move
 from geodesic.curricula.regression import NadarayaWatson
+
+PROBES = 8  # places on a way at which the performance is looked up
+SHARES = np.linspace(0.0, 1.0, PROBES + 1)
 
 
 @dataclass(frozen=True)
