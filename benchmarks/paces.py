@@ -62,7 +62,7 @@ def shown(estimate: Estimate | None, unit: float = 1.0, digits: int = 1) -> str:
         return "-"
     if np.isinf(estimate.value):
         return "never"
-    value, low, high = (f"{x / unit:.{digits}f}" for x in (estimate.value, estimate.low, estimate.high))
+    value, low, high = (f"{x / unit:z.{digits}f}" for x in (estimate.value, estimate.low, estimate.high))
     return value if np.isnan(estimate.low) else f"{value} [{low}, {high}]"
 
 

@@ -128,7 +128,8 @@ class PlaneView:
         axes.set_rasterization_zorder(2.2)
         if self.scene.target is not None:
             x, y = self.scene.target.points[:, list(self.plane)].T
-            axes.scatter(x, y, s=40, marker="+", color=INK, alpha=0.3, linewidth=0.7, zorder=1)
+            crowd = max(1.0, len(x) / 500)  # crosses of thousands would hide what is below and above them
+            axes.scatter(x, y, s=40 / crowd**2, marker="+", color=INK, alpha=0.3, linewidth=0.7, zorder=1)
         if particles is not None:
             x, y, shares = in_plane(particles, self.plane)
             axes.scatter(x, y, s=areas(shares), color=[colour], alpha=0.6, linewidth=0, zorder=2)
