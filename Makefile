@@ -44,14 +44,26 @@ test-package: $(DEV)
 	build/package/bin/pip install --quiet --disable-pip-version-check -c constraints.txt build/dist/*.whl
 	cd build && package/bin/geodesic run maze --steps 2000 --quiet --out package/run
 
-# the core with the lowest versions that pyproject names
+# the lowest versions that pyproject names, in three environments since not all of them go together
 test-lowest:
-	rm -rf build/lowest
-	$(PYTHON) -m venv build/lowest
-	build/lowest/bin/pip install --quiet --disable-pip-version-check pytest hypothesis $$($(PYTHON) -c "import tomllib; \
-	  print(*(line.replace('>=', '==') for line in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))")
-	build/lowest/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
-	build/lowest/bin/pytest $(addprefix tests/,contexts coupling transport metrics curricula envs/test_maze.py runs/test_run.py)
+	$(call lowest,core,sb3 ray report wandb)
+	build/lowest/core/bin/pytest $(addprefix tests/,contexts coupling transport metrics curricula envs/test_maze.py \
+	  runs/test_run.py report integrations/test_sb3.py)
+	build/lowest/core/bin/pytest -m "slow or not slow" -k "not local" tests/runs/test_executors.py
+	$(call lowest,others,mujoco sbx gymnax brax)
+	build/lowest/others/bin/pytest $(addprefix tests/,envs/test_fetch_push.py training/test_host.py \
+	  integrations/test_sb3_backend.py integrations/test_gymnax.py integrations/test_brax.py)
+	$(call lowest,rllib,rllib)
+	build/lowest/rllib/bin/pytest -m "slow or not slow" tests/integrations/test_rllib.py
+
+define lowest
+	rm -rf build/lowest/$(1)
+	$(PYTHON) -m venv build/lowest/$(1)
+	grep ^torch= constraints.txt > build/torch.txt
+	eval build/lowest/$(1)/bin/pip install --quiet --disable-pip-version-check -c build/torch.txt pytest hypothesis selenium \
+	  $$($(PYTHON) tests/lowest.py $(2))
+	build/lowest/$(1)/bin/pip install --quiet --disable-pip-version-check --no-deps -e .
+endef
 
 docs: $(DEV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"

@@ -33,7 +33,7 @@ def write_exports(folder: Path, rows: Sequence[Row], runs: Sequence[RunResult]) 
     for name, text in texts.items():
         write_atomically(folder / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
     scores = score_matrix(runs)
-    write_atomically(folder / "scores.npz", lambda file: np.savez(file, allow_pickle=False, **scores))
+    write_atomically(folder / "scores.npz", lambda file: np.savez(file, **scores))  # type: ignore[arg-type]
     return [folder / name for name in (*texts, "scores.npz")]
 
 
