@@ -6,7 +6,9 @@ import pytest
 
 import geodesic as gd
 from geodesic.envs.maze import Maze
+from geodesic.envs.point_mass import PointMass
 from geodesic.learners.ppo import PPO
+from geodesic.learners.sac import SAC
 from geodesic.training.compiled import CompiledTrainer, columns_of
 from geodesic.training.program import CAPACITY, Log, Program, as_sampler, sample, stack
 
@@ -116,6 +118,19 @@ def test_neither_a_new_stage_nor_other_sizes_compile_again(program):
     for particles in (mdp.context_space.uniform(1, rng), gd.Particles(mdp.starts[:3])):
         state, _ = program.segment(state, samplers_of(particles, particles))
     assert program.segment._cache_size() == compiled == 1
+
+
+@pytest.mark.parametrize("learner", [PPO(rollout=8, batch_size=4, epochs=1), SAC(batch_size=4, learning_starts=2)])
+def test_no_product_of_matrices_is_rounded_on_an_accelerator(learner):
+    """Where nothing is said, JAX multiplies float32 with ten bits on recent GPUs; Stable-Baselines3 does not."""
+    mdp = Maze() if isinstance(learner, PPO) else PointMass()
+    program = Program(mdp, learner, 2, 5, "stochastic")
+    samplers = samplers_of(gd.Particles(np.zeros((1, mdp.context_space.dim))))
+    state = jax.eval_shape(program.init, KEYS[:1], samplers)
+    for lowered in (program.segment.lower(state, samplers), program.evaluate.lower(state, samplers, KEYS[:1])):
+        products = [line for line in lowered.as_text().splitlines() if "dot_general" in line]
+        assert products
+        assert [line for line in products if "HIGHEST, HIGHEST" not in line] == []
 
 
 def test_a_run_does_not_depend_on_its_neighbours(program):

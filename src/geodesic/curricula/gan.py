@@ -31,8 +31,8 @@ class MLP(nn.Module):
     @nn.compact  # type: ignore[untyped-decorator]
     def __call__(self, x: jax.Array) -> jax.Array:
         for _ in range(2):
-            x = nn.relu(nn.Dense(self.width)(x))
-        return jnp.asarray(nn.Dense(self.out)(x))
+            x = nn.relu(nn.Dense(self.width, precision="highest")(x))
+        return jnp.asarray(nn.Dense(self.out, precision="highest")(x))
 
 
 def generate(params: Params, noise: jax.Array) -> jax.Array:

@@ -56,7 +56,9 @@ def decode(net: Autoencoder, params: Params, z: jax.Array) -> jax.Array:
 
 
 def _mlp(out: int) -> nn.Sequential:
-    return nn.Sequential([nn.Dense(WIDTH), nn.relu, nn.Dense(WIDTH), nn.relu, nn.Dense(out)])
+    sizes = (WIDTH, WIDTH, out)
+    first, second, last = (nn.Dense(size, precision="highest") for size in sizes)  # see learners/networks.py
+    return nn.Sequential([first, nn.relu, second, nn.relu, last])
 
 
 @partial(jax.jit, static_argnames=("updates", "latent", "squared", "plain"))
