@@ -9,7 +9,7 @@ from pathlib import Path
 from ray.rllib.algorithms.ppo import PPOConfig
 
 import geodesic as gd
-from cartpole_sb3 import task
+from cartpole import task
 
 
 def main(iterations=20, steps=50_000, out="runs/rllib", runners=2):

@@ -5,7 +5,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecNormalize
 
 import geodesic as gd
-from cartpole_sb3 import task
+from cartpole import task
 
 
 def main(steps=200_000, out="runs/sixteen", workers=16):

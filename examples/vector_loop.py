@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 import geodesic as gd
-from cartpole_sb3 import task
+from cartpole import task
 
 
 def main(steps=100_000, out="runs/loop", n=8):
