@@ -37,6 +37,12 @@ def test_cartpole_as_it_stands(example, tmp_path):
     assert run.evaluations.steps[-1] >= 2048
 
 
+def test_the_readme_s_task_is_that_of_the_other_examples():
+    """Its script stands alone, so the task is written down twice."""
+    alone, shared = ((EXAMPLES / name).read_text() for name in ("cartpole_sb3.py", "cartpole.py"))
+    assert shared.split("import geodesic as gd")[1] in alone
+
+
 def test_a_dict_observation_has_the_context_as_one_more_part(example, tmp_path):
     model = example("dict_observation_sb3").main(1024, tmp_path)
     assert set(model.observation_space) == {"cart", "pole", "context"}

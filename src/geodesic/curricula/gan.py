@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import flax.linen as nn
@@ -30,9 +31,10 @@ class MLP(nn.Module):
 
     @nn.compact  # type: ignore[untyped-decorator]
     def __call__(self, x: jax.Array) -> jax.Array:
+        dense = partial(nn.Dense, precision="highest")  # float32 on every device, as in learners/networks.py
         for _ in range(2):
-            x = nn.relu(nn.Dense(self.width, precision="highest")(x))
-        return jnp.asarray(nn.Dense(self.out, precision="highest")(x))
+            x = nn.relu(dense(self.width)(x))
+        return jnp.asarray(dense(self.out)(x))
 
 
 def generate(params: Params, noise: jax.Array) -> jax.Array:

@@ -56,9 +56,8 @@ def decode(net: Autoencoder, params: Params, z: jax.Array) -> jax.Array:
 
 
 def _mlp(out: int) -> nn.Sequential:
-    sizes = (WIDTH, WIDTH, out)
-    first, second, last = (nn.Dense(size, precision="highest") for size in sizes)  # see learners/networks.py
-    return nn.Sequential([first, nn.relu, second, nn.relu, last])
+    dense = partial(nn.Dense, precision="highest")  # float32 on every device, as in learners/networks.py
+    return nn.Sequential([dense(WIDTH), nn.relu, dense(WIDTH), nn.relu, dense(out)])
 
 
 @partial(jax.jit, static_argnames=("updates", "latent", "squared", "plain"))
