@@ -77,7 +77,9 @@ def main() -> None:
     for k in asked.k:
         task = gd.tasks.load(f"point-mass-nd:k={k}")
         far = gd.wasserstein(task.source_particles, task.target_particles) / np.linalg.norm(task.space.sides)
-        print(f"{task.space.dim} context values; W2(source, target) is {far:.2f} diagonals", flush=True)
+        wide = np.median([right - left for left, right in map(task.env.gate, task.source_particles.points)])
+        told = f"W2(source, target) is {far:.2f} diagonals, the source's gates are {wide:.1f} wide (median)"
+        print(f"{task.space.dim} context values; {told}", flush=True)
         for method in asked.methods:
             first, update = cost(task, method)
             line = f"  {method:12} first {1e3 * first:7.1f} ms, update {1e3 * update:6.2f} ms"

@@ -11,6 +11,8 @@ medians; final scores, interquartile means; seeds whose final score is above --g
 solved); the probability that a seed solves it earlier than one of the first method with a fixed step, and that it ends
 higher than one of CURROT. Brackets hold 95 % intervals. Settings are chosen on seeds below 100, and reported on others.
 
+With --ends the final score of each seed follows, lowest first.
+
 With --read nothing is trained. With --until the table is that of runs that ended there: of all that have come so far,
 finished or not, and of nothing that came later.
 """
@@ -96,6 +98,12 @@ def table(runs: list[RunResult], goal: float | None) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
+def ends(runs: list[RunResult]) -> str:
+    """What the interquartile means stand for: seeds may end in groups, far apart."""
+    finals = {label: np.sort(of_seeds(group, runs[0].solved).finals) for label, group in by_label(runs).items()}
+    return "\n".join(f"{label}: " + " ".join(f"{score:z.4g}" for score in own) for label, own in finals.items())
+
+
 def until(runs: list[RunResult], step: int) -> list[RunResult]:
     """The runs that were evaluated at this step or later, as if they had ended there."""
     reached = [run for run in runs if len(run.evaluations.steps) and run.evaluations.steps[-1] >= step]
@@ -126,6 +134,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int)
     parser.add_argument("--read", action="store_true")
     parser.add_argument("--until", type=int)
+    parser.add_argument("--ends", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("runs/paces"))
     options = parser.parse_args()
     passed = ("methods", "seeds", "first_seed", "steps", "threshold", "at_once", "workers")
@@ -141,6 +150,8 @@ def main() -> int:
         told = f"{out} as it is" if options.read else " ".join(words)
         told += "" if options.until is None else f", until step {options.until}"
         print(f"\n{task}: {told}\n{table(runs, options.goal)}\n", flush=True)
+        if options.ends:
+            print(ends(runs), flush=True)
     return failed
 
 
