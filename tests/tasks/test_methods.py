@@ -67,6 +67,45 @@ def test_options_are_the_methods_own_then_the_tasks(method, metric, resolved):
     assert resolve(TASK, method, metric) == resolved
 
 
+TABLES = walk(
+    worst_return=-200.0,
+    methods={
+        "gradient:gate=true:step=auto": {"width": 0.3},
+        "gradient:gate=true": {"threshold": -60.0, "window": 9, "width": 0.2},
+        "gradient": {"window": 5},
+        "gradient:metric=embedding": {"explore_steps": 77},
+        "linear:gate=true": {"window": 1},
+    },
+)
+GATED = {"window": 9, "threshold": -60.0, "width": 0.2, "gate": True}
+
+
+@pytest.mark.parametrize(
+    ("method", "metric", "threshold", "options"),
+    [
+        ("gradient", None, None, {"window": 5}),
+        ("gradient:gate=false", None, None, {"window": 5, "gate": False}),
+        ("gradient:gate=true", None, None, GATED),
+        ("gradient:gate=true:window=3", None, None, {**GATED, "window": 3}),
+        ("gradient:gate=true", None, -50.0, {key: GATED[key] for key in ("window", "width", "gate")}),
+        ("gradient:step=auto:gate=true", None, None, {**GATED, "step": "auto", "width": 0.3}),
+        ("gradient:metric=embedding", None, None, {"window": 5, "explore_steps": 77}),
+        ("gradient", "embedding", None, {"window": 5, "explore_steps": 77}),
+        ("linear", None, None, {}),
+    ],
+)
+def test_a_task_may_have_options_for_a_method_with_options(method, metric, threshold, options):
+    assert resolve(TABLES, method, metric, threshold)[1] == options
+
+
+def test_in_the_mazes_the_gate_asks_each_context_for_what_currot_asks():
+    for name in ("maze", "e-maze"):
+        task = catalogue.load(name)
+        gate, currot = (resolve(task, method)[1]["threshold"] for method in ("gradient:gate=true", "currot"))
+        assert gate == currot < task.threshold
+        assert "threshold" not in resolve(task, "gradient")[1]
+
+
 CELLS = [[0.0], [1.0], [2.0]]
 DISCRETE = walk(
     contexts=gd.ContextSpace.discrete(CELLS, ("place",)),

@@ -47,12 +47,15 @@ def resolve(
     """A method's name, its options with the task's defaults, and the name of the metric it uses, if it uses one.
 
     `metric` is also an option of the method: gradient:metric=embedding:step=0.1. A threshold that is given for the run
-    takes the place of one that the task has for this method.
+    takes the place of one that the task has for this method. The task may have options for "gradient", and others for
+    "gradient:gate=true", which then come before those.
     """
     as_a(Task, task, "task")
     name, options = parse(method)
     known = curricula.options_of(name)
-    usual = {key: value for key, value in task.methods.get(name, {}).items() if key != "threshold" or threshold is None}
+    usual = _usual(task, name, options if metric is None else {"metric": metric, **options})
+    if threshold is not None:
+        usual.pop("threshold", None)
     asked = options.pop("metric", None)
     if None not in (asked, metric) and asked != metric:
         raise InvalidInput(f"expected one metric, got {metric!r} and {method!r}")
@@ -72,6 +75,16 @@ def resolve(
         if curricula.REGISTRY[name].on_support and isinstance(task.make_metric(chosen), Recipe):
             raise InvalidInput(f"expected a metric that is known before training for {name}, got {chosen}")
     return name, {**usual, **options}, chosen or task.metric_names[0]
+
+
+def _usual(task: Task, name: str, options: Options) -> Options:
+    """What the task has for this method and for this method with some of these options; what asks for more, wins."""
+    usual: Options = {}
+    for label in sorted(task.methods, key=lambda label: label.count(":")):
+        head, asked = parse(label)
+        if head == name and asked.items() <= options.items():
+            usual |= task.methods[label]
+    return usual
 
 
 def problem(task: Task, metric: str | None, threshold: float) -> Problem:

@@ -76,7 +76,7 @@ class Task:
         curriculum (default: about 1000 steps), segments between two evaluations (default: 50 evaluations a run, 20
         where the environment is on the host), episodes of an evaluation, and whether its policy is "deterministic" or
         "stochastic"
-    methods: name -> default options; compare: the methods that `geodesic compare` takes without being told
+    methods: "gradient" or, of that with a gate alone, "gradient:gate=true" -> default options; compare: the methods that `geodesic compare` takes without being told
     source_moments, target_moments: (mean, covariance) for methods that know Gaussians only; else the particles' own
     drawing: what figures draw with the contexts
     """
@@ -333,7 +333,9 @@ def standard_metric(task: Task, name: str, threshold: float) -> Metric | Recipe:
 
 def _as_options(value: object, name: str) -> Mapping[str, Mapping[str, Any]]:
     """Options for each of several methods."""
-    if not isinstance(value, Mapping) or not all(isinstance(each, Mapping) for each in value.values()):
+    if not isinstance(value, Mapping) or not all(
+        isinstance(label, str) and isinstance(own, Mapping) for label, own in value.items()
+    ):
         raise InvalidInput(f"expected {name} as {{method: {{option: value}}}}, got {shown(value)}")
     return value
 
