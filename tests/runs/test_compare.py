@@ -232,7 +232,7 @@ def test_what_failed_is_told_even_if_the_table_cannot_be_made(tmp_path, capsys, 
         def run(self, jobs, listen):
             return {"target-only seed 0": "RunFailed: no room", "target-only seed 1": "RunFailed: no air"}
 
-    monkeypatch.setattr("geodesic.cli.commands._executor", lambda options: Failing())
+    monkeypatch.setattr("geodesic.cli.compare._executor", lambda options: Failing())
     arguments = ["compare", "maze", "--methods", "target-only", "--seeds", "2", "--steps", str(STEPS)]
     assert main([*arguments, "--out", str(tmp_path)]) == 1
     told = "geodesic: target-only seed 0: RunFailed: no room; target-only seed 1: RunFailed: no air; and no table: "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from geodesic.checks import as_path
-from geodesic.cli import commands
+from geodesic.cli import commands, compare, run
 from geodesic.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def parser() -> Parser:
     check = command("check", commands.check_one, "whether a task keeps the contract; what to add if it does not")
     check.add_argument("task", metavar="TASK", help=TASK)
     _plan_options(command("plan", commands.plan_curriculum, "draw the curriculum without training"))
-    _run_options(command("run", commands.run_one, "train one agent with one method"))
+    _run_options(command("run", run.run_one, "train one agent with one method"))
     _compare_options(
         command(
-            "compare", commands.compare_all, "methods x seeds, in processes; call it again to go on where it stopped"
+            "compare", compare.compare_all, "methods x seeds, in processes; call it again to go on where it stopped"
         )
     )
     report = command("report", commands.report, "a page of a run or a comparison, and its figures for a paper")
@@ -55,7 +55,7 @@ def parser() -> Parser:
     )
     watch.add_argument("--once", action="store_true", help="only as it is now (default: until nothing goes on)")
     command("theory", commands.theory, "check the lemma, the theorem and the corollary on random tabular problems")
-    demo = command("demo", commands.run_demo, "the maze with and without a curriculum, in a minute")
+    demo = command("demo", compare.run_demo, "the maze with and without a curriculum, in a minute")
     demo.add_argument("--out", type=_path, default=Path("runs/demo"), help="folder (default: %(default)s)")
     _quiet(demo)
     return root

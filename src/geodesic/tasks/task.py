@@ -76,7 +76,8 @@ class Task:
         curriculum (default: about 1000 steps), segments between two evaluations (default: 50 evaluations a run, 20
         where the environment is on the host), episodes of an evaluation, and whether its policy is "deterministic" or
         "stochastic"
-    methods: "gradient" or, of that with a gate alone, "gradient:gate=true" -> default options; compare: the methods that `geodesic compare` takes without being told
+    methods: "gradient", or "gradient:gate=true" for that with a gate alone -> default options; compare: the methods
+        that `geodesic compare` takes without being told
     source_moments, target_moments: (mean, covariance) for methods that know Gaussians only; else the particles' own
     drawing: what figures draw with the contexts
     """
