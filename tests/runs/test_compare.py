@@ -306,7 +306,7 @@ def test_workers_leave_when_the_comparison_is_killed(tmp_path, when):
     until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), seconds=30)
 
 
-STOPPED = ["compare", "maze", "--methods", "target-only,uniform", "--seeds", "2", "--steps", "4000", "--workers", "2"]
+STOPPED = ["compare", "maze", "--methods", "target-only,uniform", "--seeds", "2", "--steps", "12000", "--workers", "2"]
 
 
 @pytest.mark.parametrize(
@@ -333,6 +333,6 @@ def test_a_comparison_that_is_interrupted_says_how_to_go_on(tmp_path, group):
     assert len(list(out.rglob("summary.json"))) == int(told[1]) < 4
     assert main(shlex.split(told[3])[1:]) == 0
     assert [run.finished for run in load_comparison(out)] == [True] * 4
-    configs = plan_comparison("maze", ["target-only", "uniform"], (0, 1), 4000, out)
+    configs = plan_comparison("maze", ["target-only", "uniform"], (0, 1), 12_000, out)
     do(Job((configs[0],), (tmp_path / "alone",)), lambda steps, note: None)
     assert contents(run_folder(out, configs[0])) == contents(tmp_path / "alone")
