@@ -11,7 +11,8 @@ medians; final scores, interquartile means; seeds whose final score is above --g
 solved); the probability that a seed solves it earlier than one of the first method with a fixed step, and that it ends
 higher than one of CURROT. Brackets hold 95 % intervals. Settings are chosen on seeds below 100, and reported on others.
 
-With --ends the final score of each seed follows, lowest first.
+With --ends a line follows for each method: the final scores of its seeds, lowest first; and below it, by seed, the step
+of the first training episode that succeeded, and how many stages explored, for a fit of the metric or for a source.
 
 With --read nothing is trained. With --until the table is that of runs that ended there: of all that have come so far,
 finished or not, and of nothing that came later.
@@ -100,8 +101,21 @@ def table(runs: list[RunResult], goal: float | None) -> str:
 
 def ends(runs: list[RunResult]) -> str:
     """What the interquartile means stand for: seeds may end in groups, far apart."""
-    finals = {label: np.sort(of_seeds(group, runs[0].solved).finals) for label, group in by_label(runs).items()}
-    return "\n".join(f"{label}: " + " ".join(f"{score:z.4g}" for score in own) for label, own in finals.items())
+    lines = []
+    for label, group in by_label(runs).items():
+        finals = np.sort(of_seeds(group, runs[0].solved).finals)
+        lines.append(f"{label}: " + " ".join(f"{score:z.4g}" for score in finals))
+        lines.append("  first success " + " ".join(first_success(run) for run in group))
+        fits = [int((run.stages.explores & (run.stages.steps <= run.evaluations.steps[-1])).sum()) for run in group]
+        if any(fits):
+            lines.append("  explored " + " ".join(map(str, fits)))
+    return "\n".join(lines)
+
+
+def first_success(run: RunResult) -> str:
+    """Its step; "-": no episode succeeded, "?": none was kept."""
+    steps = run.episodes.steps[run.episodes.successes > 0]
+    return str(steps[0]) if len(steps) else "-" if len(run.episodes.steps) else "?"
 
 
 def until(runs: list[RunResult], step: int) -> list[RunResult]:
