@@ -12,7 +12,8 @@ solved); the probability that a seed solves it earlier than one of the first met
 higher than one of CURROT. Brackets hold 95 % intervals. Settings are chosen on seeds below 100, and reported on others.
 
 With --ends a line follows for each method: the final scores of its seeds, lowest first; and below it, by seed, the step
-of the first training episode that succeeded, and how many stages explored, for a fit of the metric or for a source.
+of the first training episode that succeeded, that at which a source was found, and how many stages explored, for a fit
+of the metric or for a source.
 
 With --read nothing is trained. With --until the table is that of runs that ended there: of all that have come so far,
 finished or not, and of nothing that came later.
@@ -106,6 +107,9 @@ def ends(runs: list[RunResult]) -> str:
         finals = np.sort(of_seeds(group, runs[0].solved).finals)
         lines.append(f"{label}: " + " ".join(f"{score:z.4g}" for score in finals))
         lines.append("  first success " + " ".join(first_success(run) for run in group))
+        found = [run.stages.steps[np.array(run.stages.events) == "source found"] for run in group]
+        if any(map(len, found)):
+            lines.append("  source found " + " ".join(str(steps[0]) if len(steps) else "-" for steps in found))
         fits = [int((run.stages.explores & (run.stages.steps <= run.evaluations.steps[-1])).sum()) for run in group]
         if any(fits):
             lines.append("  explored " + " ".join(map(str, fits)))
