@@ -234,7 +234,7 @@ def test_a_damaged_checkpoint_exits_2_in_one_line(tmp_path, capsys):
 
 
 def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_it_used(tmp_path):
-    command = [sys.executable, "-m", "geodesic.cli", "run"]
+    command = [sys.executable, "-m", "geodesic", "run"]
     subprocess.run([*command, "maze", "--steps", "1000", "--out", tmp_path / "run", "--quiet"], check=True)
     whole = {name: (tmp_path / "run" / name).read_bytes() for name in ("episodes.csv", "evaluations.csv")}
     (tmp_path / "run" / "summary.json").unlink()
@@ -277,7 +277,7 @@ sys.exit(cli.main(["list"]))
 
 def test_no_traceback_reaches_a_user_from_a_fresh_process():
     done = subprocess.run(
-        [sys.executable, "-m", "geodesic.cli", "run", "maze", "--method", "magic"],
+        [sys.executable, "-m", "geodesic", "run", "maze", "--method", "magic"],
         capture_output=True,
         text=True,
         env=os.environ,

@@ -1,4 +1,4 @@
-"""python -m geodesic.cli"""
+"""python -m geodesic: the same commands where the script is not on the path."""
 
 import sys
 
