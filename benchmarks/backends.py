@@ -35,7 +35,7 @@ def trained(options: argparse.Namespace, backend: str) -> list[RunResult]:
     words = ["--methods", options.method, "--seeds", str(options.seeds), "--first-seed", str(options.first_seed)]
     words += ["--workers", str(options.workers), "--backend", backend, "--quiet", "--out", str(out)]
     words += ["--steps", str(options.steps)] if options.steps else []
-    command = [sys.executable, "-m", "geodesic.cli", "compare", options.task, *words]
+    command = [sys.executable, "-m", "geodesic", "compare", options.task, *words]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return [replace(run, config={**run.config, "label": f"{run.label}, {backend}"}) for run in load_comparison(out)]
 

@@ -41,7 +41,7 @@ class Command:
         self.mark = uuid.uuid4().hex
         STARTED.append(self)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "geodesic.cli", *words],
+            [sys.executable, "-m", "geodesic", *words],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

@@ -28,7 +28,7 @@ ALONE = "import sys; from geodesic.report.page import write_report; write_report
 
 
 def geodesic(*words: str) -> tuple[float, float]:
-    return timed("-m", "geodesic.cli", *words)
+    return timed("-m", "geodesic", *words)
 
 
 def timed(*words: str) -> tuple[float, float]:
@@ -51,7 +51,7 @@ def main() -> None:
             sweep = ("--methods", "all", "--seeds", "10", "--at-once", "10", "--steps", str(options.steps))
             geodesic("compare", "point-mass", *sweep, "--out", made, "--quiet")
         runs = load_comparison(folder)
-        command = ("-m", "geodesic.cli", "report", str(folder))
+        command = ("-m", "geodesic", "report", str(folder))
         kinds = {
             "all of it": command,
             "without films": (*command, "--no-film"),

@@ -23,7 +23,7 @@ RUNS = {"maze": 60_000, "point-mass": 60_000, "u-maze": 99_200}
 def seconds(checkout: Path, task: str, steps: int, folder: Path) -> float:
     """User and system seconds of one run in a process of its own."""
     shutil.rmtree(folder, ignore_errors=True)
-    command = [sys.executable, "-m", "geodesic.cli", "run", task, "--steps", str(steps), "--out", str(folder)]
+    command = [sys.executable, "-m", "geodesic", "run", task, "--steps", str(steps), "--out", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

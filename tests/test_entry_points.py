@@ -52,7 +52,7 @@ def installed(tmp_path_factory):
 
 
 def geodesic(environment, folder, *arguments):
-    command = [sys.executable, "-m", "geodesic.cli", *arguments]
+    command = [sys.executable, "-m", "geodesic", *arguments]
     return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
 
 

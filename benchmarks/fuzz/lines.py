@@ -217,7 +217,7 @@ def _of_code(code: Any, said: str) -> tuple[Verdict, str]:
 
 def judge_process(line: Line, tally: Tally) -> None:
     """The same in a process of its own, at a terminal without Unicode."""
-    command = [sys.executable, "-m", "geodesic.cli", *line]
+    command = [sys.executable, "-m", "geodesic", *line]
     home = str(Path(geodesic.__file__).parents[1])
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LANG": "C", "PYTHONPATH": home}
     with desk():

@@ -176,7 +176,7 @@ def test_a_terminal_shows_runs_live_and_is_left_when_nothing_goes_on(tmp_path: P
     for path in folder.glob("runs/*/*/episodes.csv"):
         path.unlink()
     lock = FolderLock(first).take()
-    terminal = Terminal(tmp_path, [sys.executable, "-m", "geodesic.cli", "watch", str(folder), "--every", "0.2"])
+    terminal = Terminal(tmp_path, [sys.executable, "-m", "geodesic", "watch", str(folder), "--every", "0.2"])
     try:
         screen = terminal.until(lambda screen: "running" in screen)
         assert "4 runs: 1 running, 3 stopped" in screen

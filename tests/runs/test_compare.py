@@ -294,7 +294,7 @@ def until(condition, seconds=120):
 @pytest.mark.skipif(not Path("/proc").exists(), reason="processes are counted in /proc")
 @pytest.mark.parametrize("when", ["as soon as there are workers", "in the middle of a run"])
 def test_workers_leave_when_the_comparison_is_killed(tmp_path, when):
-    command = [sys.executable, "-m", "geodesic.cli", "compare", "maze", "--methods", "target-only", "--seeds", "1"]
+    command = [sys.executable, "-m", "geodesic", "compare", "maze", "--methods", "target-only", "--seeds", "1"]
     process = subprocess.Popen([*command, "--steps", "5000000", "--out", tmp_path / "c"], stdout=subprocess.DEVNULL)
     evaluations = tmp_path / "c" / "runs" / "target-only" / "seed-0" / "evaluations.csv"
     until(lambda: len(children(process.pid)) >= 2)  # multiprocessing's own helper, and a worker
@@ -317,7 +317,7 @@ def test_a_comparison_that_is_interrupted_says_how_to_go_on(tmp_path, group):
     out = tmp_path / "c"
     words = [*STOPPED, "--out", str(out), "--quiet"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "geodesic.cli", *words], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-m", "geodesic", *words], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     until(lambda: any(path.stat().st_size > 200 for path in out.rglob("evaluations.csv")))
     (os.killpg if group else os.kill)(process.pid, signal.SIGINT)

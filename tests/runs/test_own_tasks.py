@@ -121,7 +121,7 @@ def test_a_task_in_a_package(tmp_path):
     (tmp_path / "parcel").mkdir()
     (tmp_path / "parcel" / "__init__.py").write_text("")
     shutil.copy(HERE / "steady.py", tmp_path / "parcel" / "inner.py")
-    command = [sys.executable, "-m", "geodesic.cli", "compare", "parcel.inner:task", "--methods", "gradient"]
+    command = [sys.executable, "-m", "geodesic", "compare", "parcel.inner:task", "--methods", "gradient"]
     rest = ["--seeds", "1", "--steps", "300", "--workers", "1", "--out", "out", "--quiet"]
     done = subprocess.run([*command, *rest], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

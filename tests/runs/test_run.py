@@ -20,7 +20,7 @@ from geodesic.runs import run
 from geodesic.runs.config import configure
 from geodesic.tasks import load
 
-GEODESIC = [sys.executable, "-m", "geodesic.cli"]
+GEODESIC = [sys.executable, "-m", "geodesic"]
 
 
 def quick(method="gradient", steps=3000, seed=0):

@@ -102,7 +102,7 @@ def unbroken(tmp_path_factory):
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_command_that_is_stopped_says_how_to_go_on(tmp_path, unbroken, capsys, number):
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "geodesic.cli", *EASY, "--out", str(folder)]
+    command = [sys.executable, "-m", "geodesic", *EASY, "--out", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     evaluations = folder / "evaluations.csv"
     deadline = time.monotonic() + 120
