@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "geodesic"
 ROOMS = (
     "errors", "checks", "runtime", "contexts", "coupling", "metrics", "transport", "curricula", "envs", "tasks",
-    "learners", "records", "training", "integrations", "runs", "analysis", "report", "api", "", "cli",
+    "learners", "records", "training", "integrations", "runs", "analysis", "report", "api", "", "cli", "__main__",
 )  # fmt: skip
 # "" is the package itself, which the command line may ask for its version
 FILES = {
