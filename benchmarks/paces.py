@@ -23,7 +23,9 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields, replace
+from itertools import compress
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -32,7 +34,9 @@ from geodesic.analysis.statistics import Seeds, of_seeds
 from geodesic.cli import main as geodesic
 from geodesic.curricula import REGISTRY
 from geodesic.records.reader import RunResult, by_label, load_comparison
-from geodesic.records.schema import EvaluationTable
+from geodesic.records.schema import EpisodeTable, EvaluationTable, StageTable
+
+Table = TypeVar("Table", EpisodeTable, EvaluationTable, StageTable)
 
 METHODS = (
     "gradient",
@@ -110,7 +114,7 @@ def ends(runs: list[RunResult]) -> str:
         found = [run.stages.steps[np.array(run.stages.events) == "source found"] for run in group]
         if any(map(len, found)):
             lines.append("  source found " + " ".join(str(steps[0]) if len(steps) else "-" for steps in found))
-        fits = [int((run.stages.explores & (run.stages.steps <= run.evaluations.steps[-1])).sum()) for run in group]
+        fits = [int(run.stages.explores.sum()) for run in group]
         if any(fits):
             lines.append("  explored " + " ".join(map(str, fits)))
     return "\n".join(lines)
@@ -127,12 +131,24 @@ def until(runs: list[RunResult], step: int) -> list[RunResult]:
     reached = [run for run in runs if len(run.evaluations.steps) and run.evaluations.steps[-1] >= step]
     if not reached:
         raise SystemExit(f"expected runs that have come to step {step}, got none")
-    return [replace(run, evaluations=_first(run.evaluations, step), finished=True) for run in reached]
+    return [_until(run, int(run.evaluations.steps[run.evaluations.steps <= step][-1])) for run in reached]
 
 
-def _first(table: EvaluationTable, step: int) -> EvaluationTable:
+def _until(run: RunResult, step: int) -> RunResult:
+    tables = _first(run.episodes, step), _first(run.evaluations, step), _first(run.stages, step)
+    return replace(run, episodes=tables[0], evaluations=tables[1], stages=tables[2], finished=True)
+
+
+def _first(table: Table, step: int) -> Table:
     kept = table.steps <= step
-    return EvaluationTable(*(getattr(table, column.name)[kept] for column in fields(table)))
+    columns = ((column.name, getattr(table, column.name)) for column in fields(table))
+    return replace(
+        table,
+        **{
+            name: tuple(compress(values, kept)) if isinstance(values, tuple) else values[kept]
+            for name, values in columns
+        },
+    )
 
 
 def known(label: str) -> bool:

@@ -7,31 +7,37 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 
 import geodesic
+from geodesic.contexts import FloatArray
+from geodesic.envs.point_mass import GOAL, PointMass
 from geodesic.runs.run import load_policy
 
-CONTEXTS = {"target": (2.5, 0.5), "source": (0.0, 4.25)}  # the gate's position and width
+MIDDLES = {"target": PointMass.target_moments[0], "source": PointMass.source_moments[0]}
+
+
+def end(env: Any, policy: Any, context: FloatArray) -> str:
+    obs, _ = env.reset(seed=0, options={"context": context})
+    total, ended = 0.0, False
+    while not ended:
+        obs, reward, terminated, truncated, _ = env.step(policy(obs))
+        total, ended = total + reward, terminated or truncated
+    return f"return {total:5.1f}, ends at ({obs[0]:5.2f}, {obs[2]:5.2f})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path)
     env = gym.make("geodesic/PointMass-v0").unwrapped
-    print(f"geodesic {geodesic.__version__}; the gate's position and width: {CONTEXTS}; the goal is at (0, -3)")
+    where = "; ".join(f"{name}: gate at {x:g}, width {width:g}" for name, (x, width) in MIDDLES.items())
+    print(f"geodesic {geodesic.__version__}; {where}; the goal is at {GOAL}")
     for folder in parser.parse_args().folders:
         policy = load_policy(folder)
-        ends = []
-        for name, context in CONTEXTS.items():
-            obs, _ = env.reset(seed=0, options={"context": context})
-            total, ended = 0.0, False
-            while not ended:
-                obs, reward, terminated, truncated, _ = env.step(policy(obs))
-                total, ended = total + reward, terminated or truncated
-            ends.append(f"{name}: return {total:5.1f}, ends at ({obs[0]:5.2f}, {obs[2]:5.2f})")
-        print(f"  {folder.name}: {'; '.join(ends)}")
+        ends = "; ".join(f"{name}: {end(env, policy, context)}" for name, context in MIDDLES.items())
+        print(f"  {folder.name}: {ends}")
 
 
 if __name__ == "__main__":

@@ -17,13 +17,14 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent.parent
+COMMAND = "import sys; from geodesic.cli import main; sys.exit(main())"  # older checkouts have no `python -m geodesic`
 RUNS = {"maze": 60_000, "point-mass": 60_000, "u-maze": 99_200}
 
 
 def seconds(checkout: Path, task: str, steps: int, folder: Path) -> float:
     """User and system seconds of one run in a process of its own."""
     shutil.rmtree(folder, ignore_errors=True)
-    command = [sys.executable, "-m", "geodesic", "run", task, "--steps", str(steps), "--out", str(folder)]
+    command = [sys.executable, "-c", COMMAND, "run", task, "--steps", str(steps), "--out", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
