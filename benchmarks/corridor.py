@@ -1,4 +1,4 @@
-"""What sparse-goal curricula teach of what the evaluation asks for, strict goals where the point can stand, and how it fares.
+"""What sparse-goal curricula teach of what is asked for, strict goals within reach, and how their agents fare there.
 
     python -m benchmarks.corridor runs/sparse-goal/compare/runs/*/seed-1000 --at 700000 1490000
     python -m benchmarks.corridor runs/sparse-goal/compare/runs/*/seed-1000 --agents
@@ -46,7 +46,8 @@ def played(folder: Path) -> None:
         policy = load_policy(folder, stochastic=stochastic)
         missed = np.array([nearest(env, policy, goal, seed) for seed, goal in enumerate(goals)])
         good = missed == 0
-        told = f"success {good.mean():4.0%}, on this side {good[~beyond].mean():4.0%}, beyond {good[beyond].mean():4.0%}"
+        shares = good.mean(), good[~beyond].mean(), good[beyond].mean()
+        told = "success {:4.0%}, on this side {:4.0%}, beyond {:4.0%}".format(*shares)
         if not good.all():
             low, middle, high = np.quantile(missed[~good], (0.25, 0.5, 0.75))
             told += f"; missed by {middle:.2f} at the median, quartiles {low:.2f} and {high:.2f}"
