@@ -15,7 +15,7 @@ test: lint
 
 # Ray, a cluster that loses a machine, and signals at random moments
 test-cluster: $(DEV)
-	$(BIN)/pytest -m "slow or not slow" -k "not local" $(patsubst %,tests/runs/test_%.py,cluster executors chaos)
+	$(BIN)/pytest -m "slow or not slow" -k "not local" $(patsubst %,tests/runs/%.py,executors/test_ray executors/test_executors test_chaos)
 
 # other people's environments in JAX, and RLlib
 test-others: $(OTHERS)
@@ -48,11 +48,11 @@ test-package: $(DEV)
 test-lowest:
 	$(call lowest,core,sb3 ray report wandb)
 	build/lowest/core/bin/pytest $(addprefix tests/,contexts coupling transport metrics curricula envs/test_maze.py \
-	  runs/test_run.py report integrations/test_sb3.py)
-	build/lowest/core/bin/pytest -m "slow or not slow" -k "not local" tests/runs/test_executors.py
+	  runs/test_run.py report integrations/sb3/test_callback.py)
+	build/lowest/core/bin/pytest -m "slow or not slow" -k "not local" tests/runs/executors/test_executors.py
 	$(call lowest,others,mujoco sbx gymnax brax)
 	build/lowest/others/bin/pytest $(addprefix tests/,envs/test_fetch_push.py training/test_host.py \
-	  integrations/test_sb3_backend.py integrations/test_gymnax.py integrations/test_brax.py)
+	  integrations/sb3/test_trainer.py integrations/test_gymnax.py integrations/test_brax.py)
 	$(call lowest,rllib,rllib)
 	build/lowest/rllib/bin/pytest -m "slow or not slow" tests/integrations/test_rllib.py
 

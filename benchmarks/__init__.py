@@ -1,1 +1,1 @@
-"""Side by side with peers, each module a command."""
+"""Benchmarks: comparisons of speed (`speed`), experiments (`studies`) and long checks (`reliability`)."""

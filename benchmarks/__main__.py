@@ -1,29 +1,31 @@
-"""All benchmarks, one after another, each in a process of its own: `make bench`."""
+"""Run all benchmarks one after another, each in a separate process: `make bench`."""
 
 import subprocess
 import sys
 
 COMMANDS = (
-    ("transport",),
-    ("contextual",),
-    ("coverage",),
-    ("ppo", "maze"),
-    ("ppo", "u-maze"),
-    ("sac",),
-    ("physics",),
-    ("curricula",),
-    ("dimensions",),
-    ("distances",),
-    ("embedding",),
-    ("detour",),
-    ("sweep",),
-    ("scale",),
-    ("fidelity",),
-    ("safety",),
-    ("beside",),
-    ("trackers",),
-    ("page",),
-    ("accelerator", "--runs", "1,8"),
+    ("speed.transport",),
+    ("speed.contextual",),
+    ("studies.coverage",),
+    ("speed.ppo", "maze"),
+    ("speed.ppo", "u-maze"),
+    ("speed.sac",),
+    ("speed.physics",),
+    ("speed.curricula",),
+    ("studies.dimensions",),
+    ("studies.distances",),
+    ("speed.embedding",),
+    ("studies.detour",),
+    ("speed.sweep",),
+    ("speed.scale",),
+    ("studies.fidelity",),
+    ("reliability.safety",),
+    ("reliability.forged",),
+    ("reliability.hostile",),
+    ("reliability.batch_independence",),
+    ("speed.trackers",),
+    ("speed.page",),
+    ("speed.accelerator", "--runs", "1,8"),
 )
 
 for name, *arguments in COMMANDS:

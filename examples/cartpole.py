@@ -1,9 +1,9 @@
-"""CartPole with the pole's length and gravity as its context: the task that the examples beside this one train on."""
+"""CartPole with the pole's length and gravity as the context; other examples import this task."""
 
 import geodesic as gd
 
 
-def put(env, length, gravity):  # CartPole keeps a product of the length, so that is set too
+def set_context(env, length, gravity):  # CartPole also stores a product of the length
     env.length, env.polemass_length, env.gravity = length, env.masspole * length, gravity
 
 
@@ -13,5 +13,5 @@ task = gd.Task(
     source={"length": (0.5, 1.0), "gravity": (5.0, 10.0)},
     target={"length": (0.1, 0.2), "gravity": (20.0, 25.0)},
     threshold=60.0,  # a stage is mastered above this mean return
-    apply=put,
+    set_context=set_context,
 )

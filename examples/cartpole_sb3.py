@@ -1,4 +1,4 @@
-"""Stable-Baselines3 on CartPole with a short pole and strong gravity, learned from a long pole and weak gravity on."""
+"""Stable-Baselines3 on CartPole: from a long pole in weak gravity to a short pole in strong gravity."""
 
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
@@ -6,7 +6,7 @@ from stable_baselines3.common.env_util import make_vec_env
 import geodesic as gd
 
 
-def put(env, length, gravity):  # CartPole keeps a product of the length, so that is set too
+def set_context(env, length, gravity):  # CartPole also stores a product of the length
     env.length, env.polemass_length, env.gravity = length, env.masspole * length, gravity
 
 
@@ -16,7 +16,7 @@ task = gd.Task(
     source={"length": (0.5, 1.0), "gravity": (5.0, 10.0)},
     target={"length": (0.1, 0.2), "gravity": (20.0, 25.0)},
     threshold=60.0,  # a stage is mastered above this mean return
-    apply=put,
+    set_context=set_context,
 )
 
 if __name__ == "__main__":

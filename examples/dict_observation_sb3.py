@@ -1,4 +1,4 @@
-"""An observation of several parts: the context becomes one more, under the key "context"."""
+"""A Dict observation: the context is added as one more entry, under the key "context"."""
 
 import gymnasium as gym
 from stable_baselines3 import PPO
@@ -7,8 +7,8 @@ from stable_baselines3.common.env_util import make_vec_env
 import geodesic as gd
 
 
-class Parts(gym.ObservationWrapper):
-    """CartPole's four numbers as the cart's two and the pole's two."""
+class SplitObservation(gym.ObservationWrapper):
+    """Splits CartPole's observation into the cart's two numbers and the pole's two."""
 
     def __init__(self, env):
         super().__init__(env)
@@ -21,14 +21,16 @@ class Parts(gym.ObservationWrapper):
 
 
 def make(**options):
-    return Parts(gym.make("CartPole-v1", **options))
+    return SplitObservation(gym.make("CartPole-v1", **options))
 
 
-def put(env, force):
+def set_context(env, force):
     env.force_mag = force
 
 
-task = gd.Task(make, {"force": (1.0, 20.0, "N")}, {"force": (8.0, 12.0)}, {"force": 2.0}, threshold=60.0, apply=put)
+task = gd.Task(
+    make, {"force": (1.0, 20.0, "N")}, {"force": (8.0, 12.0)}, {"force": 2.0}, threshold=60.0, set_context=set_context
+)
 
 
 def main(steps=50_000, out="runs/dict"):

@@ -1,10 +1,10 @@
-"""An environment of one's own in JAX: mountain car, with gravity as the context.
+"""A custom environment in JAX: mountain car with gravity as the context.
 
-    python examples/mountain_car.py                                   # train 4 seeds, show the table
-    geodesic compare examples/mountain_car.py:task                    # with and without a curriculum
+    python examples/mountain_car.py                                   # train 4 seeds and print the table
+    geodesic compare examples/mountain_car.py:task                    # compare with training on the target
 
-Where gravity is weak the car just drives up the hill. Where it is strong it has to swing, which random actions hardly
-ever find. The curriculum raises gravity along the way.
+In weak gravity the car drives straight up the hill. In strong gravity it has to swing first, which random actions
+hardly ever discover. The curriculum raises gravity step by step.
 """
 
 import gymnasium as gym
@@ -51,8 +51,7 @@ task = gd.Task(
     threshold=-160.0,
     solved=-140.0,
     worst_return=-200.0,
-    steps=400_000,
-    compare=("gradient", "target-only"),
+    training=gd.TrainingSettings(steps=400_000, compare=["gradient", "target-only"]),
 )
 
 if __name__ == "__main__":

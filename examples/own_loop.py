@@ -1,6 +1,6 @@
-"""A training loop of one's own, with a curriculum: hill climbing on CartPole, the pole getting shorter.
+"""A custom training loop with a curriculum: hill climbing on CartPole with a pole that gets shorter.
 
-python examples/own_loop.py runs/own-loop      # killed and started again, it goes on at the same stage
+python examples/own_loop.py runs/own-loop      # start it again after a kill to resume at the same stage
 """
 
 import sys
@@ -10,7 +10,7 @@ import numpy as np
 import geodesic as gd
 
 
-def put(env, length):  # CartPole keeps a product of the length, so both are set
+def set_context(env, length):  # CartPole also stores a product of the length
     env.length, env.polemass_length = length, env.masspole * length
 
 
@@ -20,7 +20,7 @@ task = gd.Task(
     source={"length": (0.5, 1.0)},
     target={"length": (0.05, 0.1)},
     threshold=150.0,
-    apply=put,
+    set_context=set_context,
 )
 
 
@@ -44,7 +44,7 @@ def main(out, steps=60_000):
         results = [episode(env, trial, context, int(rng.integers(2**31))) for context in contexts]
         returns, lengths = zip(*results)
         teacher.report(contexts, returns, lengths)
-        best = max(0.95 * agent["best"], np.mean(returns))  # fades, as the task gets harder
+        best = max(0.95 * agent["best"], np.mean(returns))  # fades, because the task gets harder
         agent = {"weights": trial if np.mean(returns) >= best else agent["weights"], "best": best}
         teacher.save(agent)
     evaluation = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""SBX's SAC on a pendulum that grows heavier: the callback is the same as for Stable-Baselines3."""
+"""SBX's SAC on a pendulum that gets heavier, with the same callback as for Stable-Baselines3."""
 
 from sbx import SAC
 from stable_baselines3.common.env_util import make_vec_env
@@ -6,7 +6,7 @@ from stable_baselines3.common.env_util import make_vec_env
 import geodesic as gd
 
 
-def put(env, mass):
+def set_context(env, mass):
     env.m = mass
 
 
@@ -16,8 +16,8 @@ task = gd.Task(
     source={"mass": (0.3, 0.5)},
     target={"mass": (1.0, 1.2)},
     threshold=-300.0,
-    apply=put,
-    eval_episodes=10,
+    set_context=set_context,
+    evaluation=gd.EvaluationSettings(episodes=10),
 )
 
 

@@ -1,7 +1,7 @@
-"""RLlib's PPO on CartPole, with the pole's length and gravity as the context, in two processes of four environments.
+"""RLlib's PPO on CartPole in two processes with four environments each; the pole's length and gravity are the context.
 
-The folder is a run folder like any other and keeps the curriculum; the algorithm's weights are RLlib's to save, here
-beside it. Killed and started again, both go on: the algorithm from RLlib's checkpoint, the curriculum at its stage.
+The run folder keeps the curriculum and the records; RLlib saves the algorithm in a second folder. Start the script
+again after a kill to resume both.
 """
 
 from pathlib import Path
@@ -20,14 +20,14 @@ def main(iterations=20, steps=50_000, out="runs/rllib", runners=2):
         .evaluation(evaluation_interval=5, evaluation_duration=10)
     )
     config = gd.rllib.with_curriculum(config, task, "gradient:step=0.25", out=out, steps=steps)
-    algorithm, kept, told = config.build_algo(), Path(f"{out}-algorithm").absolute(), []
+    algorithm, saved, stages = config.build_algo(), Path(f"{out}-algorithm").absolute(), []
     try:
-        if kept.exists():
-            algorithm.restore_from_path(kept)
+        if saved.exists():
+            algorithm.restore_from_path(saved)
         while algorithm.iteration < iterations:
-            told.append(algorithm.train()["curriculum"])
-            algorithm.save_to_path(kept)
-        return told
+            stages.append(algorithm.train()["curriculum"])
+            algorithm.save_to_path(saved)
+        return stages
     finally:
         algorithm.stop()
 

@@ -1,4 +1,4 @@
-"""Sixteen environments in processes of their own. A new distribution reaches each at its first reset after a change."""
+"""Sixteen environments in separate processes; each draws from a new distribution from its next reset on."""
 
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env

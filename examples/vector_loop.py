@@ -1,7 +1,7 @@
-"""A training loop of one's own around a Gymnasium vector environment, as CleanRL's scripts have it.
+"""A custom training loop around a Gymnasium vector environment, in the style of CleanRL.
 
-The teacher says in which context each environment plays next; the agent is a policy of four weights, improved by trying
-others (an evolution strategy), so that the example needs no learning library.
+The teacher samples the context of each environment's next episode. The agent is a linear policy trained by an evolution
+strategy, so the example needs no learning library.
 """
 
 import gymnasium as gym
@@ -12,7 +12,7 @@ from cartpole import task
 
 
 def main(steps=100_000, out="runs/loop", n=8):
-    envs = gym.vector.SyncVectorEnv([task.make] * n)  # which resets an environment in the step after an episode's end
+    envs = gym.vector.SyncVectorEnv([task.make] * n)  # resets an environment in the step after its episode ends
     teacher = gd.Teacher(task, "gradient:step=0.25", out=out, steps=steps)
     weights = teacher.restored.get("weights", np.zeros(4))
     rng = np.random.default_rng(teacher.step)
@@ -30,10 +30,10 @@ def main(steps=100_000, out="runs/loop", n=8):
         if not over.any():
             continue
         teacher.report(contexts[over], earned[over], lengths[over])
-        for place in np.flatnonzero(over):  # towards what was tried, the further the more it earned
+        for place in np.flatnonzero(over):  # move towards policies in proportion to their return
             weights = weights + 0.1 * (earned[place] / 100) * (tried[place] - weights)
             tried[place] = weights + rng.normal(0.0, 0.3, 4)
-        contexts[over], earned[over], lengths[over] = teacher.sample(int(over.sum())), 0.0, -1  # the reset is a step
+        contexts[over], earned[over], lengths[over] = teacher.sample(int(over.sum())), 0.0, -1  # the reset takes a step
         envs.set_attr("next_context", list(contexts))
         teacher.save({"weights": weights})
     teacher.finish()

@@ -1,4 +1,4 @@
-"""Loading a trained policy from its run folder, and a film of it on the target."""
+"""Load a trained policy from its run folder and film it on the target."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import geodesic as gd
 
 
 def main(steps=60_000, out="runs/film"):
-    result = gd.train("maze", "gradient:step=0.2", steps=steps, out=out)  # with a folder that is there: loads it
+    result = gd.train("maze", "gradient:step=0.2", steps=steps, out=out)  # loads a finished run
     env, policy = result.task.make(render_mode="rgb_array"), result.policy(seed=0, stochastic=True)
     obs, _ = env.reset(seed=0)
     frames, ended = [env.render()], False

@@ -1,4 +1,4 @@
-"""An environment whose episodes last as long as their context says: what belongs to which episode can be told."""
+"""An environment whose episodes last as long as their context says, so that each episode can be identified."""
 
 import gymnasium as gym
 import numpy as np
@@ -21,7 +21,7 @@ class Clock(gym.Env):
         return np.full(1, self.time, np.float32), 1.0, self.time >= self.due, False, {"time": self.time}
 
 
-def put(env, rings):
+def set_rings(env, rings):
     env.rings = round(rings)
 
 
@@ -30,5 +30,5 @@ def particles(*values):
 
 
 def task(**more):
-    facts = {"source": particles(2, 3), "target": particles(5), "threshold": 1.0, "apply": put, **more}
+    facts = {"source": particles(2, 3), "target": particles(5), "threshold": 1.0, "set_context": set_rings, **more}
     return gd.Task(Clock, {"rings": (1.0, 9.0)}, **facts)

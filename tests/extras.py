@@ -1,4 +1,4 @@
-"""Tests of what an extra brings are skipped, with the reason, where it is not installed."""
+"""Marks that skip the tests of an extra, with the reason, where it is not installed."""
 
 import importlib.util
 
@@ -11,16 +11,16 @@ needs_mujoco = pytest.mark.skipif(not WITH_MUJOCO, reason="needs MuJoCo: pip ins
 
 
 def needs(package, extra):
-    """A mark for tests of what an extra brings."""
+    """A mark for tests that need a package of an extra."""
     reason = f"needs {package}: pip install 'geodesic-rl[{extra}]'"
     return pytest.mark.skipif(not importlib.util.find_spec(package), reason=reason)
 
 
 needs_gymnax, needs_brax = needs("gymnax", "gymnax"), needs("brax", "brax")
-needs_rllib = needs("ormsgpack", "rllib")  # the package is in ray itself, what it needs is not
+needs_rllib = needs("ormsgpack", "rllib")  # RLlib is part of ray, what it needs is not
 
 
 def each(names):
-    """A parameter for each environment or task."""
+    """A pytest parameter for each environment or task."""
     on_host = {name for name, spec in envs.REGISTRY.items() if spec.on_host}
     return [pytest.param(name, marks=needs_mujoco if name in on_host else ()) for name in names]

@@ -1,4 +1,4 @@
-"""Run folders with known content, for tests that read or draw them."""
+"""Run folders with known content, for tests that read or plot them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from geodesic.contexts import Particles
+from geodesic.curricula.base import Threshold
 from geodesic.records.config import RunConfig
-from geodesic.records.schema import CONTEXT, EPISODES, EVALUATIONS, STAGES
-from geodesic.records.stages import StageDistribution, pack_stages
+from geodesic.records.schema import CONTEXT, EPISODES, EVALUATIONS, STAGES, StageDistribution, pack_stages
 
 
 def write_table(path: Path, header: Sequence[str], rows: list[list[Any]]) -> None:
@@ -24,14 +24,13 @@ def write_table(path: Path, header: Sequence[str], rows: list[list[Any]]) -> Non
 def write_run(
     folder: Path,
     task: str = "mine",
-    portable: bool = False,
     method: str = "gradient",
     label: str | None = None,
     seed: int = 0,
     steps: int = 1000,
-    threshold: float = 40.0,
+    threshold: Threshold = 40.0,
     solved: float | None = None,
-    measure: str = "return",
+    score: str = "return",
     metric: str | None = None,
     returns: list[float] | None = None,
     reached: int | None = None,
@@ -46,36 +45,39 @@ def write_run(
 ) -> Path:
     """A run of `steps` steps with equally spaced evaluations, of which those up to `reached` were written.
 
-    An episode succeeds where its return is above `solved`. Scores are returns, or successes where they are the measure.
+    An episode succeeds if its return is above `solved`. Scores are returns, or successes if that is the kind of score.
+    With threshold "auto" and no `solved`, no level is stated and nothing succeeds.
     """
     folder.mkdir(parents=True)
     rng = np.random.default_rng(seed)
     curve = [0.0, 20.0, 50.0, 60.0] if returns is None else returns
-    level = threshold if solved is None else solved
+    stated = None if isinstance(threshold, str) else threshold
+    stated = stated if solved is None else solved
+    level = np.inf if stated is None else stated
     begin = [steps * k // stages for k in range(stages)]
     alphas = [k / max(1, stages - 1) for k in range(stages)]
     clouds = points if points is not None else [rng.normal((3 * a, 4), 0.5, (20, 2)) for a in alphas]
-    shares = weights if weights is not None else [np.full(len(cloud), 1 / len(cloud)) for cloud in clouds]
+    fractions = weights if weights is not None else [np.full(len(cloud), 1 / len(cloud)) for cloud in clouds]
     names = contexts or [str(k) for k in range(clouds[0].shape[1])]
     config = RunConfig(
-        task=task, name=task, portable=portable, contexts=names, method=method, label=label or method, seed=seed,
-        steps=steps, threshold=threshold, solved=level, measure=measure, discount=0.99, metric=metric,
-        backend="compiled", learner="ppo", segment=1, eval_every=1, eval_episodes=1, eval_policy="deterministic",
+        task=task, name=task, contexts=names, method=method, label=label or method, seed=seed,
+        steps=steps, threshold=threshold, solved=stated, score=score, discount=0.99, metric=metric,
+        backend="jax", learner="ppo", segment=1, eval_every=1, eval_episodes=1, eval_policy="deterministic",
     )  # fmt: skip
     (folder / "config.json").write_text(json.dumps({**config.to_json(), "versions": {}}))
 
     def stage_at(step: float) -> int:
         return sum(start < step for start in begin) - 1
 
-    def score(value: float) -> float:
-        return float(value > level) if measure == "success" else value
+    def score_of(value: float) -> float:
+        return float(value > level) if score == "success" else value
 
     at = [round(steps * (k + 1) / len(curve)) for k in range(len(curve))]
     write_table(
         folder / "evaluations.csv",
         EVALUATIONS,
         [
-            [step, stage_at(step), alphas[stage_at(step)], value, 1.0, float(value > level), score(value)]
+            [step, stage_at(step), alphas[stage_at(step)], value, 1.0, float(value > level), score_of(value)]
             for step, value in zip(at, curve)
             if step <= (steps if reached is None else reached)
         ],
@@ -85,21 +87,24 @@ def write_run(
     rows = []
     for step, value in zip(ends, height):
         stage = stage_at(step)
-        context = clouds[stage][rng.choice(len(clouds[stage]), p=shares[stage])]
+        context = clouds[stage][rng.choice(len(clouds[stage]), p=fractions[stage])]
         earned = value + rng.normal()
-        rows.append([step, stage, earned, 10, int(value > level), score(earned), *context])
+        rows.append([step, stage, earned, 10, int(value > level), score_of(earned), *context])
     write_table(folder / "episodes.csv", [*EPISODES, *(CONTEXT + name for name in names)], rows)
-    why = events or ["start", *["mastered"] * (stages - 1)]
-    what = kinds or ["train"] * stages
-    bad = infeasible or [0.0] * stages
+    reasons = events or ["start", *["mastered"] * (stages - 1)]
+    all_kinds = kinds or ["train"] * stages
+    fractions_infeasible = infeasible or [0.0] * stages
     write_table(
         folder / "stages.csv",
         STAGES,
-        [[k, begin[k], alphas[k], what[k], why[k], len(clouds[k]), bad[k], "nan"] for k in range(stages)],
+        [
+            [k, begin[k], alphas[k], all_kinds[k], reasons[k], len(clouds[k]), fractions_infeasible[k], "nan"]
+            for k in range(stages)
+        ],
     )
-    pictures = snapshots or {}
+    arrays = snapshots or {}
     distributions = [
-        StageDistribution(k, begin[k], alphas[k], Particles(clouds[k], shares[k]), pictures.get(k, {}))
+        StageDistribution(k, begin[k], alphas[k], Particles(clouds[k], fractions[k]), arrays.get(k, {}))
         for k in range(stages)
     ]
     np.savez(folder / "curriculum.npz", **pack_stages(distributions))
@@ -109,7 +114,7 @@ def write_run(
 
 
 def write_comparison(folder: Path, labels: dict[str, dict[str, Any]], seeds: int = 3, **options: Any) -> Path:
-    """Runs of each label, which its own options tell apart; `returns` may be a function of the seed."""
+    """Runs of each label with its options; `returns` may be a function of the seed."""
     for label, own in labels.items():
         for seed in range(seeds):
             given = {**options, **own}

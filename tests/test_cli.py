@@ -1,35 +1,32 @@
-"""The command line: what it prints, what it is told, and that every refusal is one line and exit code 2."""
+"""The command line: what it prints, and that every error is one line and exit code 2."""
 
 import argparse
 import os
 import re
+import resource
 import subprocess
 import sys
-import time
-from io import BytesIO, StringIO, TextIOWrapper
+from io import BytesIO, TextIOWrapper
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 import geodesic
-from geodesic import curricula, learners, tasks
+from geodesic import curricula, learners, metrics, tasks
 from geodesic.cli import main, parser
 from geodesic.records import load_run
+from geodesic.records.config import BACKENDS
 from geodesic.report import progress
-from geodesic.report.progress import Display, JobBars, standing
-from geodesic.runs.config import BACKENDS, METRICS, configure
-from geodesic.runs.executors import Job, Update
 
 FAILING = """
 import geodesic as gd
 
-def put(env, gravity):
-    raise RuntimeError("no such knob")
+def set_gravity(env, gravity):
+    raise RuntimeError("no such parameter")
 
 task = gd.Task(
     env="CartPole-v1", contexts={"gravity": (5.0, 15.0)}, source={"gravity": 9.0}, target={"gravity": 12.0},
-    threshold=100.0, apply=put,
+    threshold=100.0, set_context=set_gravity,
 )
 """
 
@@ -37,11 +34,11 @@ task = gd.Task(
 def test_list_names_everything(capsys):
     assert main(["list"]) == 0
     shown = capsys.readouterr().out
-    for name in [*tasks.names(), *curricula.REGISTRY, *learners.REGISTRY, *BACKENDS, *METRICS]:
+    for name in [*tasks.names(), *curricula.REGISTRY, *learners.names(), *BACKENDS, *metrics.descriptions()]:
         assert f"  {name} " in shown
 
 
-def test_a_terminal_without_unicode_gets_letters_that_it_has(monkeypatch):
+def test_a_terminal_without_unicode_gets_replacements(monkeypatch):
     written = BytesIO()
     monkeypatch.setattr("sys.stdout", TextIOWrapper(written, encoding="ascii"))
     assert main(["list"]) == 0
@@ -50,15 +47,59 @@ def test_a_terminal_without_unicode_gets_letters_that_it_has(monkeypatch):
     assert written.getvalue().decode("ascii").endswith("alpha 0.5 +- _# ?")
 
 
-def test_the_version_is_the_packages(capsys):
+def test_the_version_is_that_of_the_package(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--version"])
     assert stop.value.code == 0
     assert capsys.readouterr().out == f"geodesic {geodesic.__version__}\n"
 
 
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("words", [["list"], ["--version"], ["watch", "--help"]])
+def test_a_full_output_is_one_line(words, buffered):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    environment |= {} if buffered else {"PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "geodesic", *words]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment)
+    if buffered or words == ["list"]:  # argparse ignores an error that it sees
+        assert (done.returncode, done.stderr) == (1, "geodesic: cannot write the output: No space left on device\n")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_one_line(tmp_path):
+    command = [sys.executable, "-m", "geodesic", "run", "maze", "--steps", "500", "--out", str(tmp_path / "run")]
+    done = subprocess.run(
+        [*command, "--quiet"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache")},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"geodesic: cannot write {tmp_path / 'run' / 'curriculum.npz'}: File too large\n"
+
+
+def test_a_closed_output_is_no_error():
+    done = subprocess.run(f"{sys.executable} -m geodesic list >&-", shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("mask", [0o077, 0o002])
+def test_every_file_respects_the_umask(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        assert main(["run", "maze", "--steps", "500", "--out", str(tmp_path / "run"), "--quiet"]) == 0
+    finally:
+        os.umask(before)
+    files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert len(files) > 8
+    assert {oct(path.stat().st_mode & 0o777) for path in files} == {oct(0o666 & ~mask)}
+
+
 def subparsers(root):
-    """A parser and all below it."""
+    """A parser and all parsers below it."""
     yield root
     for action in root._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -66,7 +107,7 @@ def subparsers(root):
                 yield from subparsers(sub)
 
 
-def test_every_option_says_its_default():
+def test_every_option_states_its_default():
     seen = 0
     for each in subparsers(parser()):
         for action in each._actions:
@@ -99,36 +140,36 @@ def test_plan_under_another_metric(tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["plan.png"]
 
 
-def test_a_task_that_keeps_the_contract_is_fine(capsys):
+def test_a_valid_task_passes_the_check(capsys):
     assert main(["check", "maze"]) == 0
-    assert capsys.readouterr().out == "Task('maze', contexts row, column, threshold -15 on the return) is fine\n"
+    assert capsys.readouterr().out == "Task('maze', contexts row, column, threshold -15 on the return) is valid\n"
 
 
-def test_a_task_that_does_not_is_told_what_to_add(tmp_path, capsys):
-    (tmp_path / "knobless.py").write_text(FAILING)
-    assert main(["check", f"{tmp_path / 'knobless.py'}:task"]) == 2
+def test_the_check_of_an_invalid_task_says_what_is_wrong(tmp_path, capsys):
+    (tmp_path / "without_gravity.py").write_text(FAILING)
+    assert main(["check", f"{tmp_path / 'without_gravity.py'}:task"]) == 2
     shown = capsys.readouterr().err
-    assert "no such knob" in shown
+    assert "no such parameter" in shown
     assert shown.count("\n") == 1
 
 
 def test_run_prints_a_summary_and_what_it_wrote(tmp_path, capsys):
     assert main(["run", "maze", "--steps", "1000", "--out", str(tmp_path / "r")]) == 0
     shown = capsys.readouterr().out
-    assert "gradient on maze, seed 0: target return" in shown
+    assert "auto on maze, seed 0: target return" in shown
     for name in (tmp_path / "r", tmp_path / "r" / "figures" / "run.png"):
         assert f"wrote {name}" in shown
         assert name.exists()
 
 
-def test_a_run_without_a_folder_is_named_by_what_it_is(tmp_path, monkeypatch, capsys):
+def test_the_default_folder_is_named_after_the_settings(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    told = ["--metric", "graph", "--threshold", "-50", "--learner", "ppo:gamma=0.9", "--seed", "2"]
-    assert main(["run", "maze", "--steps", "500", *told]) == 0
-    folder = "runs/maze/gradient-metric=graph-threshold=-50-ppo-gamma=0.9-steps=500/seed-2"
+    options = ["--metric", "graph", "--threshold", "-50", "--learner", "ppo:gamma=0.9", "--seed", "2"]
+    assert main(["run", "maze", "--steps", "500", *options]) == 0
+    folder = "runs/maze/auto-metric=graph-threshold=-50-ppo-gamma=0.9-steps=500/seed-2"
     assert f"  wrote {folder}\n" in capsys.readouterr().out
     run = load_run(tmp_path / folder)
-    assert run.label == "gradient:metric=graph:threshold=-50:ppo:gamma=0.9"
+    assert run.label == "auto:metric=graph:threshold=-50:ppo:gamma=0.9"
     assert run.finished
 
 
@@ -142,13 +183,96 @@ def test_a_finished_run_is_extended_by_a_command(tmp_path, capsys):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
+OWN = """
+from dataclasses import dataclass
+
+from geodesic.curricula import Uniform
+from geodesic.learners.ppo import PPO
+
+
+@dataclass(frozen=True)
+class Mine(Uniform):
+    pass
+
+
+@dataclass(frozen=True)
+class Slow(PPO):
+    pass
+
+
+def metric(task, threshold):
+    return task.make_metric("graph", threshold)
+"""
+
+
+def test_methods_metrics_and_learners_of_a_file_train_and_resume(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN)
+    method = ["--method", "mine.py:Mine:particles=50", "--learner", "mine.py:Slow:n_envs=2"]
+    assert main(["run", "maze", *method, "--steps", "500", "--out", "a", "--quiet"]) == 0
+    assert main(["run", "--resume", "a", "--steps", "1000", *method, "--quiet"]) == 0
+    assert (load_run("a").config.steps, load_run("a").config.options["particles"]) == (1000, 50)
+    capsys.readouterr()
+    assert main(["run", "--resume", "a", "--steps", "1500", "--method", "mine.py:Mine:particles=60"]) == 2
+    assert "expected the run's own method" in capsys.readouterr().err
+    metric = ["--method", "gradient:step=0.5", "--metric", "mine.py:metric"]
+    assert main(["run", "maze", *metric, "--steps", "500", "--out", "b", "--quiet"]) == 0
+    assert main(["run", "--resume", "b", "--steps", "1000", *metric, "--quiet"]) == 0
+
+
+def test_a_comparison_takes_methods_of_a_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN)
+    methods = ["--methods", "mine.py:Mine:particles=50,gradient:pace=particles", "--seeds", "1", "--steps", "500"]
+    assert main(["compare", "maze", *methods, "--out", "c", "--quiet"]) == 0
+    assert "Mine:particles=50" in capsys.readouterr().out
+
+
+UNSTATED = """
+from known_returns import varied_returns
+
+task = varied_returns(source=None, threshold="auto", name="unstated")
+"""
+
+
+def test_a_task_without_source_and_threshold_is_trained_and_compared(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "unstated.py").write_text(UNSTATED)
+    assert main(["check", "unstated.py:task"]) == 0
+    assert main(["run", "unstated.py:task", "--steps", "400", "--out", "a", "--quiet"]) == 0
+    config = load_run("a").config
+    assert (config.method, config.threshold, config.solved) == ("auto", "auto", None)
+    options = ["--methods", "auto,uniform", "--seeds", "1", "--steps", "400", "--cvar", "0.5", "--out", "c", "--quiet"]
+    assert main(["compare", "unstated.py:task", *options]) == 0
+    shown = capsys.readouterr().out
+    assert "unstated, 400 steps, no threshold" in shown
+    for text in (shown, *((tmp_path / "c" / name).read_text() for name in ("table.csv", "table.tex"))):
+        assert "uniform" in text
+        assert not re.search(r"\bnan\b", text, re.IGNORECASE)
+
+
+def test_a_threshold_may_be_found_during_training(tmp_path, capsys):
+    run = ["--threshold", "auto", "--quiet"]
+    assert main(["run", "maze", *run, "--steps", "500", "--out", str(tmp_path / "a")]) == 0
+    config = load_run(tmp_path / "a").config
+    assert (config.label, config.threshold, config.solved) == ("auto:threshold=auto", "auto", -17.333)
+    again = ["--config", str(tmp_path / "a" / "config.json"), "--out", str(tmp_path / "b")]
+    assert main(["run", *again, *run]) == 0
+    assert load_run(tmp_path / "b").config == config
+    assert main(["run", "--resume", str(tmp_path / "a"), "--steps", "1000", *run]) == 0
+    assert load_run(tmp_path / "a").config.threshold == "auto"
+    capsys.readouterr()
+    assert main(["run", "--resume", str(tmp_path / "a"), "--steps", "1500", "--threshold", "-15"]) == 2
+    assert "expected the run's own threshold 'auto', got -15.0" in capsys.readouterr().err
+
+
 REFUSALS = {
     "unknown task": (
         ["run", "nowhere"],
-        "expected a task (maze, point-mass, fetch-push, u-maze, e-maze, sparse-goal, point-mass-bimodal, point-mass-nd",
+        "expected task to be one of ",
     ),
     "unknown module": (["run", "no.such.module:task"], "cannot import no.such.module: ModuleNotFoundError"),
-    "unknown file": (["run", "no/such/file.py:task"], "expected a file with a task, found none at no/such/file.py"),
+    "unknown file": (["run", "no/such/file.py:task"], "expected a Python file at no/such/file.py, found none"),
     "unknown method": (["run", "maze", "--method", "magic"], "expected method to be one of"),
     "unknown learner": (["run", "maze", "--learner", "abacus"], "expected learner to be one of"),
     "unknown backend": (["run", "maze", "--backend", "abacus"], "expected backend to be one of"),
@@ -160,7 +284,9 @@ REFUSALS = {
     "discrete actions": (["run", "maze", "--learner", "sac", "--steps", "500"], "expected a Box action space"),
     "step of zero": (["run", "maze", "--method", "gradient:step=0"], "expected step in (0, 1], got 0"),
     "unreachable threshold": (["run", "maze", "--threshold", "-3"], "expected a threshold that the target can reach"),
-    "threshold NaN": (["run", "maze", "--threshold", "nan"], "expected a threshold that the target can reach"),
+    "threshold NaN": (["run", "maze", "--threshold", "nan"], "expected threshold to be a finite number, got nan"),
+    "a folder that is not UTF-8": (["run", "maze", "--out", "bad\udcff"], r"as a path in UTF-8, got 'bad\udcff'"),
+    "threshold in words": (["run", "maze", "--threshold", "high"], "expected a number or \"auto\", got 'high'"),
     "no task": (["run"], "expected a task: geodesic run TASK (or --resume DIR, or --config FILE)"),
     "no steps": (["run", "maze", "--steps", "0"], "expected steps to be a positive integer"),
     "steps in words": (["run", "maze", "--steps", "many"], "invalid int value"),
@@ -169,8 +295,11 @@ REFUSALS = {
     "alpha NaN": (["plan", "maze", "--alphas", "nan"], "expected alphas in [0, 1], got nan"),
     "alphas in words": (["plan", "maze", "--alphas", "some"], "expected --alphas as numbers separated by commas"),
     "plan of a learned metric": (["plan", "u-maze", "--metric", "embedding"], "is learned while training"),
-    "resume nothing": (["run", "--resume", "no/such/folder"], "found no config.json"),
-    "config of nothing": (["run", "--config", "no/such/file.json"], "expected a run"),
+    "resume nothing": (["run", "--resume", "no/such/folder"], "expected no/such/folder to be a run folder"),
+    "config of nothing": (
+        ["run", "--config", "no/such/file.json"],
+        "expected a run's configuration in no/such/file.json",
+    ),
     "unknown command": (["dance"], "invalid choice"),
     "no command": ([], "the following arguments are required: COMMAND"),
     "unknown option": (["run", "maze", "--speed", "3"], "unrecognized arguments: --speed 3"),
@@ -187,7 +316,7 @@ REFUSALS = {
     "a record in a folder": (["compare", "maze", "--record", "."], "expected a Markdown file at ."),
     "check nothing": (
         ["check", "nowhere"],
-        "expected a task (maze, point-mass, fetch-push, u-maze, e-maze, sparse-goal, point-mass-bimodal, point-mass-nd",
+        "expected task to be one of ",
     ),
 }
 
@@ -198,14 +327,14 @@ def test_bad_usage_is_one_line_and_exit_code_2(case, capsys, tmp_path, monkeypat
     arguments, message = REFUSALS[case]
     try:
         code = main(arguments)
-    except SystemExit as stop:  # argparse's own way out
+    except SystemExit as stop:  # raised by argparse
         code = stop.code
     shown = capsys.readouterr().err
     assert code == 2
     assert message in shown
     assert shown.count("\n") == 1
     assert "Traceback" not in shown
-    assert not list(tmp_path.iterdir())  # nothing was begun
+    assert not list(tmp_path.iterdir())  # nothing was started
 
 
 def test_an_unwritable_folder_is_refused(tmp_path, capsys):
@@ -233,7 +362,7 @@ def test_a_damaged_checkpoint_exits_2_in_one_line(tmp_path, capsys):
     assert shown.count("\n") == 1
 
 
-def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_it_used(tmp_path):
+def test_a_damaged_newest_checkpoint_is_named_and_the_previous_one_used(tmp_path):
     command = [sys.executable, "-m", "geodesic", "run"]
     subprocess.run([*command, "maze", "--steps", "1000", "--out", tmp_path / "run", "--quiet"], check=True)
     whole = {name: (tmp_path / "run" / name).read_bytes() for name in ("episodes.csv", "evaluations.csv")}
@@ -263,16 +392,16 @@ def test_a_run_killed_before_its_figures_draws_them_when_it_is_resumed(tmp_path,
     assert figures[-1].read_bytes() == before
 
 
-def test_an_interrupt_in_the_middle_of_an_import_ends_as_any_other(tmp_path):
+def test_an_interrupt_during_an_import_is_handled_like_any_other(tmp_path):
     text = """
 import sys
 from geodesic import cli
-cli._console = lambda: exec("raise KeyboardInterrupt")  # as where a dataclass is being made
+cli._console = lambda: exec("raise KeyboardInterrupt")  # as while a dataclass is made
 sys.exit(cli.main(["list"]))
 """
     (tmp_path / "interrupted.py").write_text(text)
     done = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, "geodesic: stopped; go on with: geodesic list\n")
+    assert (done.returncode, done.stderr) == (1, "geodesic: stopped; resume with: geodesic list\n")
 
 
 def test_no_traceback_reaches_a_user_from_a_fresh_process():
@@ -287,113 +416,19 @@ def test_no_traceback_reaches_a_user_from_a_fresh_process():
     assert done.stderr.startswith("geodesic: expected method to be one of")
 
 
-# --- progress ------------------------------------------------------------------------------------------------------
-
-LONG = "u-maze gradient:metric=return-lift:step=0.2:explore_steps=4000"
-NOTES = [
-    "compiling",
-    standing(0, 0.0, float("nan")),
-    standing(123, 0.95, -99.73),
-    standing(12, 1.0, -1234567.8),
-    "CheckpointError: damaged or foreign checkpoint /a/very/long/path/that/goes/on/and/on/checkpoint/latest.npz",
-]
-
-
-def shown_lines(text):
-    """What was on the terminal, line by line, without the codes that colour it and move about."""
-    return [line for line in re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)) if line]
-
-
-@pytest.mark.parametrize("soft_wrap", [False, True])
-@pytest.mark.parametrize("note", NOTES)
-def test_progress_fits_80_columns(note, soft_wrap):
-    out = StringIO()
-    console = Console(width=80, force_terminal=True, file=out, markup=False, highlight=False, soft_wrap=soft_wrap)
-    with Display(console) as display:
-        whole = display.add(LONG, 10**7)
-        part = display.add("point-mass gradient seed 10", 300_000)
-        display.update(whole, 5_000_000, note)
-        display.update(part, 299_999, note)
-    lines = shown_lines(out.getvalue())
-    assert max(map(len, lines)) <= 80
-    assert any(line.startswith("u-maze gradi") and "…" in line for line in lines)
-    assert any(note[:15] in line for line in lines)
-
-
-def test_a_bar_tells_step_stage_alpha_and_return():
-    out = StringIO()
-    with Display(Console(width=80, force_terminal=True, file=out)) as display:
-        line = display.add("maze gradient", 1000)
-        display.update(line, 250, standing(3, 0.3, -54.321))
-    last = shown_lines(out.getvalue())[-1]
-    assert last.startswith("maze gradient ")
-    assert " 25% stage 3 α 0.30 target -54.3" in last
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that goes on by hand."""
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    return now
-
-
-def test_plain_lines_where_there_is_no_terminal(clock):
-    out = StringIO()
-    with Display(Console(file=out, width=200)) as display:
-        whole = display.add("all runs", 1000)
-        whole.began = clock[0]
-        part = display.add("one of them", 500)
-        display.update(whole, 100, "just begun")  # too early for a line
-        clock[0] += progress.EVERY + 1
-        display.update(part, 200, "not the whole")
-        display.update(whole, 250, "2 jobs done")
-        display.update(whole, 251, "2 jobs done")  # too soon after the last
-        clock[0] += progress.EVERY + 1
-        display.update(whole, 1000, "4 jobs done")
-    assert out.getvalue() == (
-        "all runs: 250 of 1000 steps, 2 jobs done, about 18 s left\nall runs: 1000 of 1000 steps, 4 jobs done\n"
-    )
-
-
-@pytest.mark.parametrize("terminal", [False, True])
-def test_quiet_is_quiet(clock, terminal):
-    out = StringIO()
-    with Display(Console(file=out, force_terminal=terminal), quiet=True) as display:
-        line = display.add("all runs", 1000)
-        clock[0] += 100
-        display.update(line, 500, "half of it")
-    assert out.getvalue() == ""
-
-
 @pytest.mark.parametrize("quiet", [False, True])
-def test_a_command_says_where_it_stands_unless_told_not_to(tmp_path, monkeypatch, capsys, quiet):
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+def test_a_command_shows_progress_unless_it_is_quiet(tmp_path, monkeypatch, capsys, quiet):
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "POLL_SECONDS", 0.01)
     assert main(["run", "maze", "--steps", "1500", "--out", str(tmp_path), *["--quiet"] * quiet]) == 0
     lines = capsys.readouterr().out.splitlines()
-    told = [line for line in lines if " steps, " in line]
+    shown = [re.fullmatch(r"maze auto: (\d+) of 1500 steps, (.*)", line) for line in lines if " steps, " in line]
     if quiet:
-        assert told == []
+        assert shown == []
     else:
-        assert [line.split(",")[0] for line in told] == [
-            f"maze gradient: {done} of 1500 steps" for done in (500, 1000, 1500)
-        ]
-        assert all(re.search(r"stage \d+ α \d\.\d\d target -\d", line) for line in told)
+        steps = [int(match[1]) for match in shown]
+        assert steps == sorted(steps)
+        assert (steps[0], steps[-1]) == (0, 1500)
+        assert shown[0][2] == "compiling"
+        assert re.fullmatch(r"stage \d+ alpha \d\.\d\d target -\d+(\.\d+)?", shown[-1][2])
     assert lines[-3].startswith("  wrote ")
-
-
-def test_a_comparison_has_a_line_for_all_and_one_for_each_job(tmp_path):
-    config = configure("maze", steps=1000)
-    jobs = [Job((config.replace(seed=seed),), (tmp_path / str(seed),)) for seed in range(2)]
-    bars = JobBars(Display(Console(file=StringIO()), quiet=True), 2000)
-    bars(jobs[0], Update(0, 400, "stage 1"))
-    bars(jobs[1], Update(1, 100, "stage 0"))
-    assert (bars.whole.done, bars.whole.note) == (500, "0 jobs done")
-    assert (bars.lines[0].name, bars.lines[0].total) == ("gradient seed 0", 1000)
-    bars(jobs[1], Update(1, 0, "taken up again"))  # a worker that was replaced does not go back
-    assert bars.lines[1].done == 100
-    bars(jobs[0], Update(0, 1000, ended=True))
-    assert (bars.whole.done, bars.whole.note) == (1100, "1 jobs done")
-    bars(jobs[1], Update(1, ended=True, failed={"gradient seed 1": "RunFailed: no room"}))
-    assert bars.lines[1].shown
-    assert bars.lines[1].note == "RunFailed: no room"

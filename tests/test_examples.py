@@ -1,4 +1,4 @@
-"""The examples do what they say, on a small budget."""
+"""The examples work, on a small budget."""
 
 import os
 import signal
@@ -19,18 +19,25 @@ CAR = f"{EXAMPLES / 'mountain_car.py'}:task"
 QUICK = "gradient:step=0.5:window=3:max_stage_steps=6000"
 
 
-def test_mountain_car_keeps_the_contract():
+def test_mountain_car_is_valid():
     task = gd.tasks.load(CAR)
     gd.check_task(task)
     assert (task.name, task.reference) == ("mountain_car", CAR)
 
 
 def test_mountain_car_is_short():
-    """At most 25 lines besides its dynamics: the spaces, the task, training it."""
+    """At most 27 lines besides its dynamics: the spaces, the task, and training."""
     code = (EXAMPLES / "mountain_car.py").read_text().split('"""')[2]
     dynamics = code[code.index("    def initial") : code.index("task = gd.Task")]
     rest = [line for line in code.replace(dynamics, "").splitlines() if line.strip()]
-    assert len(rest) <= 27  # two of them are the guard and the class statement, which every script has
+    assert len(rest) <= 27  # two of them are the guard and the class statement
+
+
+def test_own_environment_is_valid_and_has_the_readmes_task():
+    path = EXAMPLES / "own_environment.py"
+    gd.check_task(gd.tasks.load(f"{path}:task"))
+    definition = path.read_text().split('"""\n\n')[1].partition("\n\nif __name__")[0]
+    assert definition in (EXAMPLES.parent / "README.md").read_text()
 
 
 @pytest.mark.slow
@@ -52,8 +59,7 @@ def test_mountain_car_is_compared_in_workers(tmp_path, monkeypatch, capsys, how)
     reference = CAR if how == "file" else "examples.mountain_car:task"
     methods = ["--methods", f"{QUICK},target-only", "--seeds", "1", "--steps", "10000"]
     assert main(["compare", reference, *methods, "--out", str(tmp_path), "--workers", "1", "--quiet"]) == 0
-    shown = capsys.readouterr().out
-    assert "mountain_car, 10000 steps, solved above -140" in shown
+    assert "mountain_car, 10000 steps, solved above -140" in capsys.readouterr().out
     assert {run.label for run in load_comparison(tmp_path)} == {QUICK, "target-only"}
     assert (tmp_path / "figures" / "contexts.png").exists()
 
@@ -65,23 +71,23 @@ def test_mountain_car_learns_to_swing(tmp_path):
     assert min(finals) > -140
 
 
-def test_an_own_loop_survives_a_kill_and_goes_on_at_the_same_stage(tmp_path):
+def test_a_killed_custom_loop_resumes_at_the_same_stage(tmp_path):
     command = [sys.executable, EXAMPLES / "own_loop.py"]
     subprocess.run([*command, tmp_path / "whole"], check=True, stdout=subprocess.DEVNULL)
-    broken = tmp_path / "broken"
+    killed = tmp_path / "killed"
     for stage in (1, 3):
-        process = subprocess.Popen([*command, broken], stdout=subprocess.DEVNULL)
+        process = subprocess.Popen([*command, killed], stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and process.poll() is None:
-            if (broken / "stages.csv").exists() and (broken / "stages.csv").read_bytes().count(b"\n") > stage + 1:
+            if (killed / "stages.csv").exists() and (killed / "stages.csv").read_bytes().count(b"\n") > stage + 1:
                 os.kill(process.pid, signal.SIGKILL)
             time.sleep(0.005)
         assert process.wait() == -signal.SIGKILL
-        assert load_run(broken).stages.stages[-1] >= stage
-    subprocess.run([*command, broken], check=True, stdout=subprocess.DEVNULL)
+        assert load_run(killed).stages.stages[-1] >= stage
+    subprocess.run([*command, killed], check=True, stdout=subprocess.DEVNULL)
     for name in ("episodes.csv", "stages.csv", "evaluations.csv", "curriculum.npz"):
-        assert (broken / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
-    run = load_run(broken)
+        assert (killed / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    run = load_run(killed)
     assert run.finished
     assert (np.diff(run.episodes.steps) > 0).all()
     assert run.stages.alphas[-1] == 1.0

@@ -1,4 +1,4 @@
-"""`import geodesic` is light: what is heavy is imported when it is used."""
+"""`import geodesic` is fast: heavy packages are imported when they are used."""
 
 import subprocess
 import sys
@@ -22,12 +22,12 @@ GYMNASIUM_TASK = """
 import numpy as np
 import geodesic as gd
 
-def put(env, length):
+def set_context(env, length):
     env.length = length
 
 task = gd.Task(
     env="CartPole-v1", contexts={"length": (0.1, 1.0, "m")}, source={"length": (0.5, 1.0)}, target={"length": 0.1},
-    threshold=100.0, apply=put,
+    threshold=100.0, set_context=set_context,
 )
 """
 LOOP = """
@@ -44,7 +44,7 @@ assert teacher.step == 2 * 4 * 200
 
 
 def loaded(code, names=HEAVY):
-    """Which of these modules a fresh process has after running the code."""
+    """The modules among these that a new process has loaded after running the code."""
     whole = f"import sys\n{code}\nprint([name for name in {names!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[-1]
@@ -58,7 +58,7 @@ def loaded(code, names=HEAVY):
         "import geodesic.records, geodesic.training.trainer",
     ],
 )
-def test_import_is_light(code):
+def test_import_loads_nothing_heavy(code):
     assert loaded(code, (*HEAVY, "scipy")) == "[]"
 
 
@@ -66,8 +66,8 @@ def test_a_gymnasium_task_needs_nothing_heavy():
     assert loaded(GYMNASIUM_TASK + "task.make(); repr(task); task.metric_names") == "[]"
 
 
-def test_a_loop_of_ones_own_needs_no_jax():
-    """Straight lines are solved by POT, so that is the one that may be there."""
+def test_a_custom_training_loop_needs_no_jax():
+    """POT solves transport along straight lines, so it may be loaded."""
     assert loaded(GYMNASIUM_TASK + LOOP, tuple(name for name in HEAVY if name != "ot")) == "[]"
 
 
@@ -80,12 +80,12 @@ def test_training_in_jax_needs_no_torch():
 
 
 def test_a_command_that_solves_transport_problems_needs_no_torch(tmp_path):
-    """POT looks for it unless it is told not to; a worker would spend most of its start on that."""
+    """POT imports torch unless it is disabled; a worker would spend most of its start on that."""
     code = f"from geodesic.cli import main; main(['plan', 'maze', '--out', {str(tmp_path)!r}])"
     assert loaded(code, ("torch", "ot")) == "['ot']"
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_exists():
     code = "import geodesic as gd; print([name for name in gd.__all__ if not hasattr(gd, name)])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -1,4 +1,4 @@
-"""The examples with other libraries do what they say, on a small budget."""
+"""The examples with other libraries work, on a small budget."""
 
 import importlib
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from geodesic.records import load_run
+from run_files import Interrupted
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 torch.set_num_threads(1)
@@ -19,6 +20,7 @@ def example(monkeypatch):
     return importlib.import_module
 
 
+@pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")  # the example's is for 16 workers
 @pytest.mark.parametrize("workers", [2, pytest.param(16, marks=pytest.mark.slow)])
 def test_environments_in_processes(example, tmp_path, workers):
     model = example("subprocesses_sb3").main(256 * workers, tmp_path, workers)
@@ -28,8 +30,8 @@ def test_environments_in_processes(example, tmp_path, workers):
     assert len(run.episodes.steps) > 4
 
 
-def test_cartpole_as_it_stands(example, tmp_path):
-    """The example's own lines, but for the budget and the folder."""
+def test_cartpole(example, tmp_path):
+    """The script itself, with another budget and folder."""
     source = (EXAMPLES / "cartpole_sb3.py").read_text().replace("20_000", "2_048")
     exec(compile(source.replace("runs/cartpole", str(tmp_path)), "cartpole_sb3", "exec"), {"__name__": "__main__"})
     run = load_run(tmp_path)
@@ -37,13 +39,13 @@ def test_cartpole_as_it_stands(example, tmp_path):
     assert run.evaluations.steps[-1] >= 2048
 
 
-def test_the_readme_s_task_is_that_of_the_other_examples():
-    """Its script stands alone, so the task is written down twice."""
+def test_the_scripts_on_cartpole_define_the_same_task():
+    """The script in the README is complete in itself, so the task is defined twice."""
     alone, shared = ((EXAMPLES / name).read_text() for name in ("cartpole_sb3.py", "cartpole.py"))
     assert shared.split("import geodesic as gd")[1] in alone
 
 
-def test_a_dict_observation_has_the_context_as_one_more_part(example, tmp_path):
+def test_a_dict_observation_has_the_context_as_one_more_entry(example, tmp_path):
     model = example("dict_observation_sb3").main(1024, tmp_path)
     assert set(model.observation_space) == {"cart", "pole", "context"}
     assert load_run(tmp_path).finished
@@ -54,34 +56,30 @@ def test_sbx(example, tmp_path):
     example("pendulum_sbx").main(1200, tmp_path, learning_starts=1000)
     run = load_run(tmp_path)
     assert run.finished
-    assert run.config["backend"] == "sbx"
+    assert run.config.backend == "sbx"
     assert len(run.episodes.steps) == 4  # of 200 steps, in four environments
 
 
-def test_a_vector_loop_learns_and_goes_on_after_a_break(example, tmp_path, monkeypatch):
+def test_a_vector_loop_learns_and_resumes_after_an_interruption(example, tmp_path, monkeypatch):
     module = example("vector_loop")
     saved, teachers = [0], []
 
-    class Broken(Exception):
-        pass
-
-    class Breaking(module.gd.Teacher):
+    class Interrupting(module.gd.Teacher):
         def save(self, agent=None):
             super().save(agent)
             teachers.append(self)
             saved[0] += 1
             if saved[0] == 40:
-                raise Broken
+                raise Interrupted
 
-    monkeypatch.setattr(module.gd, "Teacher", Breaking)
-    with pytest.raises(Broken):
+    monkeypatch.setattr(module.gd, "Teacher", Interrupting)
+    with pytest.raises(Interrupted):
         module.main(15_000, tmp_path)
-    broken = teachers[-1]
-    broken.close()
+    teachers[-1].close()
     saved[0] = 1000
     teacher = module.main(15_000, tmp_path)
     assert teacher.restored["weights"].shape == (4,)
-    run = load_run(tmp_path)  # which refuses steps that do not grow from line to line
+    run = load_run(tmp_path)  # refuses steps that do not increase from line to line
     assert run.finished
     assert run.stages.stages[-1] >= 1
     assert run.episodes.returns[-20:].mean() > 2 * run.episodes.returns[:20].mean()

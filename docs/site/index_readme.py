@@ -1,9 +1,9 @@
-"""The README as a package index shows it: its links and pictures lead to where the repository is.
+"""Print the README for a package index: its links and pictures lead to the repository.
 
     python docs/site/index_readme.py https://host/owner/geodesic/ > build/README.md
 
-The address is that under which the files of a commit or a tag are shown; their bytes, which pictures need, some have
-under another (--pictures).
+The address shows the files of a commit or a tag. Some hosts serve the raw bytes, which pictures need, under another
+address (--pictures).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ LINK = re.compile(r"(!?)(\[[^\]]*\]\()(?![a-z]+:|#)([^)]+\))")
 
 
 def absolute(markdown: str, files: str, pictures: str = "") -> str:
-    """The text with every relative link made whole."""
+    """Make every relative link absolute."""
     homes = {"": files, "!": pictures or files}
     return LINK.sub(lambda found: f"{found[1]}{found[2]}{homes[found[1]].rstrip('/')}/{found[3]}", markdown)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", help="where the repository's files are shown")
-    parser.add_argument("--pictures", default="", help="where their bytes are (default: the same)")
-    asked = parser.parse_args()
-    sys.stdout.write(absolute(README.read_text(), asked.files, asked.pictures))
+    parser.add_argument("files", help="address of the repository's files")
+    parser.add_argument("--pictures", default="", help="address of their raw bytes (default: the same)")
+    arguments = parser.parse_args()
+    sys.stdout.write(absolute(README.read_text(), arguments.files, arguments.pictures))

@@ -1,5 +1,7 @@
-"""What the site needs beside the pages in docs/: texts that live elsewhere in the repository exist once, and links to
-them are led there; formulas are MathML, which browsers show without any script."""
+"""The site's pages that are not in docs/ (README, notebook, ...), links to them, and formulas as MathML.
+
+Each of these pages exists once in the repository; links are rewritten. Browsers show MathML without any script.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
 
 def on_files(files: Files, config: Any) -> Files:
     for name, page in PAGES.items():
-        files.append(File.generated(config, page, content=led((ROOT / name).read_text(), "")))
-    files.append(File.generated(config, AS_PAGE, content=told(json.loads((ROOT / NOTEBOOK).read_text()))))
+        files.append(File.generated(config, page, content=relinked((ROOT / name).read_text(), "")))
+    files.append(File.generated(config, AS_PAGE, content=notebook_page(json.loads((ROOT / NOTEBOOK).read_text()))))
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).glob("*.*")):
             files.append(File.generated(config, f"{folder}/{path.name}", abs_src_path=str(path)))
@@ -30,15 +32,15 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    return markdown if page.file.src_uri in (*PAGES.values(), AS_PAGE) else led(markdown, "../")
+    return markdown if page.file.src_uri in (*PAGES.values(), AS_PAGE) else relinked(markdown, "../")
 
 
 def on_page_content(content: str, **_: Any) -> str:
     return FORMULA.sub(lambda found: formula(found[2], display=found[1] == "div"), content)
 
 
-def led(markdown: str, up: str) -> str:
-    """Links as the site has them; up: the way from the text to the repository's root."""
+def relinked(markdown: str, up: str) -> str:
+    """Rewrite links for the site; up: the path from the page to the repository's root."""
     markdown = markdown.replace(f"]({up}{NOTEBOOK}", f"]({AS_PAGE}")
     for name, page in PAGES.items():
         markdown = markdown.replace(f"]({up}{name}", f"]({page}")
@@ -47,8 +49,8 @@ def led(markdown: str, up: str) -> str:
     return markdown if up else re.sub(r"\]\(docs/", "](", markdown)
 
 
-def told(notebook: dict[str, Any]) -> str:
-    """A notebook's text and code as a page, below its title the way to the file itself."""
+def notebook_page(notebook: dict[str, Any]) -> str:
+    """A notebook's Markdown and code as a page, with a link to the file below its title."""
     parts = [
         text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```"
         for cell, text in ((cell, "".join(cell["source"])) for cell in notebook["cells"])

@@ -5,16 +5,27 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from geodesic import curricula, envs, metrics, tasks
-from geodesic.contexts import ContextSpace, Episodes, Particles
-from geodesic.curricula import Curriculum, Gradient, Problem, State
+from geodesic import curricula, envs, errors, metrics, records, tasks
+from geodesic.contexts import ContextSpace, EpisodeBatch, Particles
+from geodesic.contexts.plot import Plot
+from geodesic.curricula import (
+    AdaptivePace,
+    Curriculum,
+    FixedStep,
+    Gradient,
+    Pace,
+    PerParticlePace,
+    Problem,
+    State,
+)
 from geodesic.envs.gymnasium import ContextWrapper
 from geodesic.errors import GeodesicError
-from geodesic.tasks import Drawing, Task, check_task
+from geodesic.tasks import EvaluationSettings, Task, TrainingSettings, check_task
 from geodesic.training.teacher import Teacher
 from geodesic.transport import Geodesic, barycenter, wasserstein
 
 if TYPE_CHECKING:
+    from geodesic import learners as learners
     from geodesic.api import Result, train
     from geodesic.envs.cmdp import ContextualMDP
     from geodesic.integrations import rllib as rllib  # left out of __all__, as sb3 is: they need extras
@@ -24,40 +35,50 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# What needs JAX, a trainer or an extra is imported when it is first asked for.
-_ON_USE = {
+# imported on first use, because they need JAX or an extra
+_LAZY = {
     "ContextualMDP": "geodesic.envs.cmdp",
     "PPO": "geodesic.learners.ppo",
-    "SAC": "geodesic.learners.sac",
     "Result": "geodesic.api",
-    "train": "geodesic.api",
+    "SAC": "geodesic.learners.sac",
+    "learners": "geodesic.learners",
     "rllib": "geodesic.integrations.rllib",
     "sb3": "geodesic.integrations.sb3",
+    "train": "geodesic.api",
 }
 
 __all__ = [
     "PPO",
     "SAC",
+    "AdaptivePace",
     "ContextSpace",
     "ContextWrapper",
     "ContextualMDP",
     "Curriculum",
-    "Drawing",
-    "Episodes",
+    "EpisodeBatch",
+    "EvaluationSettings",
+    "FixedStep",
     "Geodesic",
     "GeodesicError",
     "Gradient",
+    "Pace",
     "Particles",
+    "PerParticlePace",
+    "Plot",
     "Problem",
     "Result",
     "State",
     "Task",
     "Teacher",
+    "TrainingSettings",
     "barycenter",
     "check_task",
     "curricula",
     "envs",
+    "errors",
+    "learners",
     "metrics",
+    "records",
     "tasks",
     "train",
     "wasserstein",
@@ -65,10 +86,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ON_USE:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(_ON_USE[name])
+    module = import_module(_LAZY[name])
     return module if module.__name__.endswith(f".{name}") else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__", "rllib", "sb3"]
 
 
 envs.register()

@@ -5,22 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+__all__ = ["CheckpointError", "GeodesicError", "InvalidInput", "MissingExtra", "RunFailed", "RunWarning"]
+__all__ += ["SolverFailed", "UnknownName"]
 
-def shown(value: object) -> str:
-    """A value in few letters and one line, whatever it is."""
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def printable(text: str, keep: str = "") -> str:
+    """The text with control characters, which a terminal would obey, escaped as in a string literal."""
+    if text.isprintable():
+        return text
+    escaped = (letter if letter.isprintable() or letter in keep else ascii(letter)[1:-1] for letter in text)
+    return "".join(escaped)
+
+
+def short_repr(value: object) -> str:
+    """The repr of any value, cut to one short line."""
     try:
-        return f"{value!r:.60}".replace("\n", " ")
-    except Exception:  # somebody else's __repr__, or an integer of too many digits
+        return printable(f"{value!r:.60}".replace("\n", " "))
+    except Exception:  # a broken __repr__, or an integer with too many digits
         return f"a {type(value).__name__}"
-
-
-def told(error: BaseException, most: int = 200) -> str:
-    """Somebody else's error: its kind, and the first line of what it says."""
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:most]}"
 
 
 class GeodesicError(Exception):
     """Base of all errors raised on purpose; the command line prints them in one line."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep="\n\t")
+
+
+def format_error(error: BaseException, limit: int = 200) -> str:
+    """An error in one line: its message, preceded by its type unless the error is our own."""
+    message = printable(" ".join(str(error).split())[:limit])
+    if isinstance(error, GeodesicError) and message:
+        return message
+    return f"{type(error).__name__}: {message}".removesuffix(": ")
 
 
 class InvalidInput(GeodesicError, ValueError):
@@ -28,13 +49,19 @@ class InvalidInput(GeodesicError, ValueError):
 
 
 class UnknownName(InvalidInput):
-    """A name is not in a registry."""
+    """A name is not in a registry.
+
+    Args:
+        kind: What the names are of ("method").
+        name: The unknown name.
+        known: The known names; the message suggests the nearest one.
+    """
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = tuple(known)
         near = get_close_matches(name, names, 1) if isinstance(name, str) else []
         hint = f"; did you mean {near[0]}?" if near else ""
-        super().__init__(f"expected {kind} to be one of {', '.join(names)}; got {shown(name)}{hint}")
+        super().__init__(f"expected {kind} to be one of {', '.join(names)}; got {short_repr(name)}{hint}")
 
 
 class SolverFailed(GeodesicError, RuntimeError):
@@ -42,7 +69,7 @@ class SolverFailed(GeodesicError, RuntimeError):
 
 
 class RunFailed(GeodesicError, RuntimeError):
-    """A training run could not go on."""
+    """A training run could not continue."""
 
 
 class CheckpointError(GeodesicError, RuntimeError):
@@ -52,9 +79,17 @@ class CheckpointError(GeodesicError, RuntimeError):
 class RunWarning(UserWarning):
     """Something about a run that its user should know and that does not stop it."""
 
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
 
 class MissingExtra(GeodesicError, ImportError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed.
+
+    Args:
+        package: The missing package.
+        extra: The extra of `geodesic-rl` that installs it.
+    """
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed; try: pip install 'geodesic-rl[{extra}]'")

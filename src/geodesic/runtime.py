@@ -1,7 +1,7 @@
-"""What JAX is told before it starts: XLA's flags, and where compiled programs are kept.
+"""Process-wide settings of JAX and its neighbours: XLA's flags, threads, and the cache of compiled programs.
 
-Every module of this package that computes with JAX calls `prepare` when it is imported. XLA reads its flags when the
-first device is used, so that is early enough wherever the package is called from, unless JAX was at work before.
+Every module of this package that computes with JAX calls `set_xla_flags` on import. XLA reads its flags when the first
+device starts, so this is early enough, unless the user's program has run JAX before.
 """
 
 from __future__ import annotations
@@ -17,49 +17,51 @@ from pathlib import Path
 from geodesic.errors import InvalidInput
 
 XLA_FLAGS = {
-    # these networks are too small for threads; runs are what is spread over cores
+    # these networks are too small for threads; runs are spread over cores instead
     "xla_cpu_multi_thread_eigen": "false",
-    # with it, programs of several runs were seen to stop for good, every thread idle (JAX 0.10.2; a test shows it)
+    # with this scheduler, programs of several runs can deadlock with every thread idle (JAX 0.10.2; a test shows it)
     "xla_cpu_enable_concurrency_optimized_scheduler": "false",
 }
+UNUSED_BY_POT = ("PYTORCH", "TENSORFLOW", "CUPY")  # POT imports them only to see if they exist; torch takes seconds
+GC_THRESHOLD = 10_000  # new objects between two collections; Python's 700 costs a tenth of imports, tracing and figures
 
 
-def prepare() -> None:
-    """Set XLA's flags for this process and its children; what the user has set stays. Warns once if it is too late."""
+def set_xla_flags() -> None:
+    """Set XLA's flags for this process and its children, keeping the user's own.
+
+    Warns once if JAX has already started and the flags come too late.
+    """
     given = os.environ.get("XLA_FLAGS", "")
     ours = [f"--{name}={value}" for name, value in XLA_FLAGS.items() if name not in given]
     if not ours:
         return
-    if _running():
+    if _jax_has_started():
         _warn_once(" ".join(ours))
     else:
         os.environ["XLA_FLAGS"] = " ".join([*ours, given]).strip()
 
 
-# what POT would import only to see whether it is there: torch alone takes longer than all else that a worker imports
-UNUSED_BY_POT = ("PYTORCH", "TENSORFLOW", "CUPY")
+def configure_process() -> None:
+    """Configure a process that runs only this package's code: a command or a worker.
 
-
-OBJECTS = 10_000  # new ones between two searches for garbage; Python's 700 cost a tenth of imports, tracing and figures
-
-
-def ours_alone() -> None:
-    """For processes that are ours alone, commands and workers: linear algebra in one thread, XLA's flags, POT lean.
-
-    Garbage is searched for less often, and not once more at the end, when the system takes all of it.
+    Linear algebra uses one thread, XLA's flags are set, POT skips backends that are not needed, and garbage collection
+    is rarer and skipped at exit, where the system frees all memory anyway. A cache of compiled programs that cannot be
+    read or written, as on a full disk, is no news: the programs are compiled.
     """
+    warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for library in UNUSED_BY_POT:
         os.environ.setdefault(f"POT_BACKEND_DISABLE_{library}", "1")
-    gc.set_threshold(OBJECTS)
+    gc.set_threshold(GC_THRESHOLD)
     atexit.register(gc.freeze)
-    prepare()
+    set_xla_flags()
 
 
-def keep_programs(folder: Path | None = None) -> None:
+def enable_compilation_cache(folder: Path | None = None) -> None:
     """Keep compiled programs on disk, so that the next run of the same shape starts at once.
 
-    JAX_COMPILATION_CACHE_DIR, where it is set, says where.
+    Args:
+        folder: Where to keep them (default: the environment variable JAX_COMPILATION_CACHE_DIR, or the user's cache).
     """
     import jax
 
@@ -76,16 +78,22 @@ def keep_programs(folder: Path | None = None) -> None:
 
 
 def check_not_forked() -> None:
-    """A process forked off one in which JAX was at work has its locks but not its threads, and would wait for ever."""
+    """Refuse to use JAX in a process that was forked after JAX had started.
+
+    Such a process has a copy of JAX's locks but not of its threads, so it would wait forever.
+
+    Raises:
+        InvalidInput: If this process is one.
+    """
     if _FORKED:
         raise InvalidInput(
-            "expected JAX in a process of its own, got one forked after JAX had started; try another start method, "
+            "expected a process that was not forked after JAX had started; try another start method, "
             "such as AsyncVectorEnv(..., context='forkserver')"
         )
 
 
 def _note_fork() -> None:
-    if _running():
+    if _jax_has_started():
         _FORKED.append(os.getpid())
 
 
@@ -94,7 +102,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_note_fork)
 
 
-def _running() -> bool:
+def _jax_has_started() -> bool:
     """Whether JAX has already started a device in this process."""
     bridge = sys.modules.get("jax._src.xla_bridge")
     return bridge is not None and bool(bridge.backends_are_initialized())
@@ -103,7 +111,7 @@ def _running() -> bool:
 @cache
 def _warn_once(flags: str) -> None:
     warnings.warn(
-        f"JAX was started before geodesic could set XLA's flags: programs of several runs may stall on a CPU; "
+        f"JAX was started before geodesic could set XLA's flags, so several runs at once may stall on a CPU; "
         f"import geodesic's trainer first, or set XLA_FLAGS='{flags}'",
         RuntimeWarning,
         stacklevel=3,

@@ -9,7 +9,7 @@ from geodesic.records import RunResult, load_comparison, load_run
 from run_folders import write_comparison, write_run
 
 
-def test_curves_of_runs_with_different_steps_meet_on_what_all_reached(tmp_path: Path) -> None:
+def test_runs_with_different_steps_are_interpolated_where_all_have_evaluations(tmp_path: Path) -> None:
     write_run(tmp_path / "a", steps=400, returns=[0.0, 10.0, 20.0, 30.0])
     write_run(tmp_path / "b", steps=400, returns=[10.0, 30.0])
     curve = mean_curve([load_run(tmp_path / "a"), load_run(tmp_path / "b")], window=1)
@@ -23,7 +23,7 @@ def seeds(tmp_path: Path, count: int) -> list[RunResult]:
     return load_comparison(write_comparison(tmp_path, labels, seeds=count))
 
 
-def test_a_mean_curve_has_the_standard_deviation_for_its_band(tmp_path: Path) -> None:
+def test_the_band_of_a_mean_curve_is_the_standard_deviation(tmp_path: Path) -> None:
     curve = mean_curve(seeds(tmp_path, 3))
     assert (curve.middle.tolist(), curve.raw.tolist()) == ([1.0, 2.0], [1.0, 3.0])
     np.testing.assert_allclose(curve.high - curve.low, 2 * np.std([0, 1, 2], ddof=1))
@@ -31,14 +31,14 @@ def test_a_mean_curve_has_the_standard_deviation_for_its_band(tmp_path: Path) ->
     assert mean_curve([], window=1).middle.tolist() == []
 
 
-def test_an_interquartile_mean_of_few_seeds_has_their_range_and_says_so(tmp_path: Path) -> None:
+def test_the_band_of_few_seeds_is_their_range_and_named_so(tmp_path: Path) -> None:
     curve = iqm_curve(seeds(tmp_path, 3))
     assert (curve.middle.tolist(), curve.raw.tolist()) == ([1.0, 2.0], [1.0, 3.0])
     assert (curve.low.tolist(), curve.high.tolist()) == ([0.0, 1.0], [2.0, 3.0])
     assert curve.band == "range (too few seeds for an interval)"
 
 
-def test_an_interquartile_mean_of_many_seeds_has_its_interval(tmp_path: Path) -> None:
+def test_the_band_of_many_seeds_is_the_interval(tmp_path: Path) -> None:
     curve = iqm_curve(seeds(tmp_path, 20))
     assert curve.band == "95 % interval"
     assert 0 < curve.low[0] < curve.middle[0] == 9.5 < curve.high[0] < 19

@@ -1,4 +1,4 @@
-"""Coverage is simulated: seeds from shapes of which the true value is known; see benchmarks/coverage.py for more."""
+"""Statistics over seeds; coverage is simulated with distributions of known truth (see benchmarks/coverage.py)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,21 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from geodesic.analysis import intervals
-from geodesic.analysis.intervals import Estimate, iqm_interval, median_interval, probability_interval
-from geodesic.analysis.measures import interquartile_mean, median
+from geodesic.analysis.intervals import (
+    Estimate,
+    interquartile_mean,
+    iqm_interval,
+    median,
+    median_interval,
+    probability_interval,
+)
 from geodesic.errors import InvalidInput
 
 Shape = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
 NUMBERS = st.lists(st.floats(-100, 100), min_size=1, max_size=40)
 SAMPLES = 4000
-NOISE = 0.01  # of a share of so many samples: three standard errors at 95 %
+NOISE = 0.01  # of a fraction of so many samples: three standard errors at 95 %
 
 
 def modes(low: float, spread: float) -> Shape:
@@ -47,14 +53,14 @@ def truth(shape: Shape, statistic: Callable[[np.ndarray], np.ndarray]) -> float:
 
 
 @shapes
-def test_medians_are_covered_from_five_seeds_on(shape: Shape) -> None:
+def test_median_intervals_cover_from_five_seeds_on(shape: Shape) -> None:
     true, rng = truth(shape, median), np.random.default_rng(0)
     for seeds, stated in ((5, 0.9375), (6, 0.95), (10, 0.95), (20, 0.95)):
         assert covered(*median_interval(shape(rng, (seeds, SAMPLES))), true) >= stated - NOISE, seeds
 
 
 @shapes
-def test_interquartile_means_are_covered_from_ten_seeds_on(shape: Shape) -> None:
+def test_interquartile_mean_intervals_cover_from_ten_seeds_on(shape: Shape) -> None:
     true, rng = truth(shape, interquartile_mean), np.random.default_rng(0)
     for seeds, stated in ((10, 1 - 0.75**10 - 0.25**10), (11, 0.95), (20, 0.95)):
         assert covered(*iqm_interval(shape(rng, (seeds, SAMPLES))), true) >= stated - NOISE, seeds
@@ -66,17 +72,17 @@ def wins(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @shapes
 @pytest.mark.parametrize("other", ["shifted", "constant"])
-def test_probabilities_of_improvement_are_covered_from_any_number_of_seeds(shape: Shape, other: str) -> None:
+def test_probability_of_improvement_intervals_cover_from_any_number_of_seeds(shape: Shape, other: str) -> None:
     def rival(rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
         return shape(rng, size) - 2.0 if other == "shifted" else np.full(size, 1.5)
 
     rng = np.random.default_rng(0)
     true = float(wins(shape(rng, (1_000_000, 1)), rival(rng, (1_000_000, 1))).mean())
     for ours, theirs in ((3, 3), (5, 5), (3, 10), (10, 10), (20, 20)):
-        shares, inverse = np.unique(
+        fractions, inverse = np.unique(
             wins(shape(rng, (SAMPLES, ours)), rival(rng, (SAMPLES, theirs))), return_inverse=True
         )
-        ends = np.array([probability_interval(float(share), min(ours, theirs)) for share in shares])[inverse]
+        ends = np.array([probability_interval(float(fraction), min(ours, theirs)) for fraction in fractions])[inverse]
         assert covered(ends[:, 0], ends[:, 1], true) >= 0.95 - NOISE, (ours, theirs)
 
 
@@ -104,14 +110,14 @@ def test_the_median_lies_between_order_statistics(seeds: int, place: int) -> Non
         assert median_interval(values) == (exact.low, exact.high)
 
 
-def test_never_has_its_place() -> None:
+def test_infinite_times_are_ordered_last() -> None:
     times = np.array([1.0, 2.0, 3.0, 4.0, math.inf])
     assert intervals.median_of(times) == Estimate(3.0, 1.0, math.inf)
     assert intervals.median_of(np.array([1.0, 2.0, *[math.inf] * 4])) == Estimate(math.inf, 1.0, math.inf)
     assert intervals.median_of(np.full(6, math.inf)) == Estimate(math.inf, math.inf, math.inf)
 
 
-def test_a_seed_of_which_nothing_is_known_leaves_the_whole_unknown() -> None:
+def test_one_unknown_seed_makes_every_statistic_unknown() -> None:
     values = np.array([math.nan, *np.arange(12.0)])
     for estimate in (intervals.median_of(values), intervals.iqm_of(values)):
         assert np.isnan([estimate.value, estimate.low, estimate.high]).all()
@@ -120,7 +126,7 @@ def test_a_seed_of_which_nothing_is_known_leaves_the_whole_unknown() -> None:
 
 
 @pytest.mark.parametrize("seeds", [10, 13, 14, 30])
-def test_interquartile_means_move_and_scale_with_the_scores(seeds: int) -> None:
+def test_interquartile_mean_intervals_shift_and_scale_with_the_scores(seeds: int) -> None:
     values = np.random.default_rng(0).normal(size=seeds)
     low, high = iqm_interval(values)
     assert values.min() <= low < intervals.iqm_of(values).value < high <= values.max()
@@ -130,7 +136,7 @@ def test_interquartile_means_move_and_scale_with_the_scores(seeds: int) -> None:
     np.testing.assert_allclose(columns, [[low, 2 * low], [high, 2 * high]])
 
 
-def test_the_interval_of_an_interquartile_mean_is_the_range_until_it_can_be_less() -> None:
+def test_the_interval_of_an_interquartile_mean_is_the_range_below_14_seeds() -> None:
     for seeds in range(10, 20):
         values = np.random.default_rng(seeds).normal(size=seeds)
         assert (iqm_interval(values) == (values.min(), values.max())) == (seeds < 14)
@@ -153,10 +159,10 @@ def test_probability_of_improvement_is_the_mann_whitney_statistic(x: list[float]
 
 
 @given(st.integers(0, 200), st.integers(1, 30))
-def test_probabilities_of_either_side_mirror_each_other(wins: int, pairs: int) -> None:
-    share = wins / 200
-    low, high = probability_interval(share, pairs)
-    np.testing.assert_allclose(probability_interval(1.0 - share, pairs), (1 - high, 1 - low), atol=1e-6)
+def test_the_interval_of_the_complement_is_mirrored(wins: int, pairs: int) -> None:
+    fraction = wins / 200
+    low, high = probability_interval(fraction, pairs)
+    np.testing.assert_allclose(probability_interval(1.0 - fraction, pairs), (1 - high, 1 - low), atol=1e-6)
 
 
 @pytest.mark.parametrize("seeds", [1, 3, 5, 10])
@@ -167,7 +173,7 @@ def test_where_every_seed_beats_every_seed_the_interval_is_the_binomial_one(seed
 
 
 @pytest.mark.parametrize(("pairs", "wins"), [(5, 3), (10, 5), (10, 8), (20, 13)])
-def test_probabilities_are_less_sure_than_binomial_ones_and_surer_than_hoeffdings(pairs: int, wins: int) -> None:
+def test_probability_intervals_are_wider_than_binomial_and_narrower_than_hoeffding_ones(pairs: int, wins: int) -> None:
     low, high = probability_interval(wins / pairs, pairs)
     exact = stats.binomtest(wins, pairs).proportion_ci(0.95)
     reach = math.sqrt(math.log(2 / 0.05) / (2 * pairs))
@@ -180,3 +186,13 @@ def test_probability_of_improvement_counts_ties_half() -> None:
     assert intervals.probability_of_improvement([-math.inf] * 3, [-math.inf] * 3).value == 0.5
     with pytest.raises(InvalidInput, match="at least one value on each side, got 0 and 1"):
         intervals.probability_of_improvement([], [1.0])
+
+
+def test_interquartile_mean_cuts_a_quarter_at_either_end() -> None:
+    assert interquartile_mean(np.array([-1e9, 1.0, 3.0, math.inf])) == 2.0
+    assert interquartile_mean(np.array([1.0, 2.0, 6.0])) == 3.0
+
+
+def test_interquartile_mean_does_not_cut_off_nan() -> None:
+    values = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [4.0, math.nan]])
+    np.testing.assert_equal(interquartile_mean(values), [2.5, math.nan])

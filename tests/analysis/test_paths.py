@@ -20,14 +20,14 @@ def test_a_translated_cloud_has_the_length_and_speed_of_its_translation(tmp_path
     np.testing.assert_allclose(path.speeds, [np.nan, 10, 20])
 
 
-def test_exploration_is_no_part_of_the_path(tmp_path: Path) -> None:
+def test_exploration_stages_are_left_out_of_the_path(tmp_path: Path) -> None:
     clouds = [SQUARE, 100 * SQUARE, SQUARE + np.array([3.0, 4.0])]
     run = load_run(write_run(tmp_path / "run", points=clouds, kinds=["train", "explore", "train"]))
     assert [stage.stage for stage in path_stages(run)] == [0, 2]
     np.testing.assert_allclose(stage_path(run).lengths, [0, 5])
 
 
-def test_a_single_stage_goes_nowhere(tmp_path: Path) -> None:
+def test_a_single_stage_has_length_zero(tmp_path: Path) -> None:
     path = stage_path(load_run(write_run(tmp_path / "run", points=[SQUARE], stages=1)))
     assert path.lengths.tolist() == [0.0]
     assert np.isnan(path.speeds).tolist() == [True]

@@ -3,11 +3,12 @@ import re
 import numpy as np
 import pytest
 
-from geodesic.analysis import theory, worlds
-from geodesic.analysis.worlds import World
+from geodesic.analysis import theory
+from geodesic.analysis.theory import RandomCMDP
 from geodesic.cli import main
 from geodesic.contexts import Particles
 from geodesic.metrics import Matrix, contextual_distance
+from geodesic.transport import Geodesic
 
 CLAIMS = [
     "Definition",
@@ -36,34 +37,34 @@ def test_every_claim_holds_on_random_cmdps():
 
 @pytest.mark.parametrize("factor", [1000, 1.001])
 def test_a_distance_that_is_too_large_fails(monkeypatch, factor):
-    """The lemma's bound still holds: the definition fails, and the equality where the bound is attained."""
-    exact = worlds.distance
-    monkeypatch.setattr(worlds, "distance", lambda *args: Matrix(factor * exact(*args).M, exact(*args).support))
+    """The lemma's bound still holds; the definition fails, and the equality at the goal."""
+    exact = theory.distance
+    monkeypatch.setattr(theory, "distance", lambda *args: Matrix(factor * exact(*args).M, exact(*args).support))
     assert failing() >= {"Definition", "Lemma at the goal"}
 
 
 def test_a_distance_that_is_too_small_fails(monkeypatch):
-    exact = worlds.distance
-    monkeypatch.setattr(worlds, "distance", lambda *args: Matrix(0.999 * exact(*args).M, exact(*args).support))
+    exact = theory.distance
+    monkeypatch.setattr(theory, "distance", lambda *args: Matrix(0.999 * exact(*args).M, exact(*args).support))
     assert failing() >= {"Definition", "Lemma on states", "Lemma at the goal"}
 
 
 @pytest.mark.parametrize("gamma", [0.89, 0.91])
 def test_the_distance_of_another_gamma_fails(monkeypatch, gamma):
-    monkeypatch.setattr(worlds, "distance", lambda cmdp, policy: contextual_distance(cmdp, policy, gamma))
+    monkeypatch.setattr(theory, "distance", lambda cmdp, policy: contextual_distance(cmdp, policy, gamma))
     assert failing() >= {"Definition", "Lemma at the goal"}
 
 
 def test_the_worst_policy_fails(monkeypatch):
-    """Its distance is its own, and its stages are evenly spaced: what fails is that it is optimal on a stage."""
+    """The distance is that of this policy and the stages are evenly spaced; the policy is not optimal on a stage."""
 
-    def worst(cmdp: worlds.TabularCMDP) -> np.ndarray:
+    def worst(cmdp: theory.TabularCMDP) -> np.ndarray:
         v = np.ones(len(cmdp.rewards))
         for _ in range(400):
-            v = worlds.action_values(cmdp, v).min(axis=1)
-        return worlds.action_values(cmdp, v).argmin(axis=1)
+            v = theory.action_values(cmdp, v).min(axis=1)
+        return theory.action_values(cmdp, v).argmin(axis=1)
 
-    monkeypatch.setattr(worlds, "optimal", worst)
+    monkeypatch.setattr(theory, "optimal", worst)
     assert "Theorem" in failing()
 
 
@@ -73,47 +74,47 @@ def test_random_stages_fail(monkeypatch):
         drawn = {0.0: source, 1.0: target}
         return lambda t: drawn.setdefault(t, Particles(metric.support, rng.dirichlet(np.ones(len(metric.M)))))
 
-    monkeypatch.setattr(worlds, "curriculum", noise)
+    monkeypatch.setattr(theory, "Geodesic", noise)
     assert "Corollary on speed" in failing()
 
 
 @pytest.mark.parametrize("solver", ["_deterministic", "_stochastic"])
 def test_an_error_in_either_solver_fails(monkeypatch, solver):
-    from geodesic.metrics import fixed_point
+    from geodesic.metrics import bisimulation
 
-    exact = getattr(fixed_point, solver)
-    monkeypatch.setattr(fixed_point, solver, lambda *args: 1.001 * exact(*args))
+    exact = getattr(bisimulation, solver)
+    monkeypatch.setattr(bisimulation, solver, lambda *args: 1.001 * exact(*args))
     assert failing() >= {"Definition", "Solvers", "Lemma at the goal"}
 
 
 def test_a_smaller_constant_fails():
-    """Stages need more than nothing of m: the theorem is not about gaps of zero."""
+    """Stages need a positive m: the gaps are not all zero."""
     for slip in (0.0, 0.3):
-        world = World.draw(np.random.default_rng(0), 12, slip)
-        assert theory.theorem([world]).holds
-        needed = theory._needed(world, 40, [])
-        assert 0.01 * world.constant < needed <= world.constant
-        vars(world)["constant"] = 0.9 * needed
-        assert not theory.theorem([world]).holds
+        problem = RandomCMDP.draw(np.random.default_rng(0), 12, slip)
+        assert theory.theorem([problem]).holds
+        needed = theory._needed(problem, 40, [])
+        assert 0.01 * problem.constant < needed <= problem.constant
+        vars(problem)["constant"] = 0.9 * needed
+        assert not theory.theorem([problem]).holds
 
 
-def test_the_linear_mixture_is_not_separated_by_w1_but_by_w2():
+def test_w2_separates_the_linear_mixture_and_w1_does_not():
     """On a corridor, where states lie between source and target."""
     n = 12
     successors = np.stack([np.maximum(np.arange(n) - 1, 0), np.arange(n)], axis=1)
-    rewards = np.tile((1 - worlds.GAMMA) * np.where(np.arange(n) == 0, 1.0, 0.1)[:, None], (1, 2))
-    cmdp = worlds.TabularCMDP(rewards, successors, np.arange(n))
-    best = worlds.optimal(cmdp)
-    metric = worlds.distance(cmdp, best)
+    rewards = np.tile((1 - theory.GAMMA) * np.where(np.arange(n) == 0, 1.0, 0.1)[:, None], (1, 2))
+    cmdp = theory.TabularCMDP(rewards, successors, np.arange(n))
+    best = theory.optimal(cmdp)
+    metric = theory.distance(cmdp, best)
     ends = (Particles.categorical(np.eye(n)[k]) for k in (1, n - 1))
-    finding = theory.mixture([World(cmdp, best, metric, worlds.curriculum(*ends, metric))])
+    finding = theory.mixture([RandomCMDP(cmdp, best, metric, Geodesic(*ends, metric))])
     assert finding.holds
     ratio = re.search(r"is (\S+) to", finding.remark)
     assert ratio
     assert float(ratio.group(1)) > 1.5
 
 
-def test_the_command_reads_as_sentences_and_fails_with_a_claim(monkeypatch, capsys):
+def test_the_command_prints_sentences_and_fails_if_a_claim_fails(monkeypatch, capsys):
     small = [theory.Finding("Lemma", "a <= b.", 3, worst, 1e-8, remark="So.") for worst in (0.0, 1.0)]
     monkeypatch.setattr(theory, "check", lambda rng: small[:1])
     assert main(["theory"]) == 0
@@ -128,27 +129,27 @@ def test_the_command_reads_as_sentences_and_fails_with_a_claim(monkeypatch, caps
 
 
 def test_policy_iteration_finds_the_best_of_all_policies():
-    cmdp = worlds.random_cmdp(np.random.default_rng(2), 4, slip=0.2)
+    cmdp = theory.random_cmdp(np.random.default_rng(2), 4, slip=0.2)
     policies = np.array(np.meshgrid(*[range(4)] * 4)).reshape(4, -1).T
-    best = np.max([worlds.values(cmdp, policy) for policy in policies], axis=0)
-    np.testing.assert_allclose(worlds.values(cmdp, worlds.optimal(cmdp)), best, atol=1e-10)
-    np.testing.assert_allclose(worlds.optimal_values(cmdp), best, atol=1e-10)
+    best = np.max([theory.values(cmdp, policy) for policy in policies], axis=0)
+    np.testing.assert_allclose(theory.values(cmdp, theory.optimal(cmdp)), best, atol=1e-10)
+    np.testing.assert_allclose(theory.optimal_values(cmdp), best, atol=1e-10)
 
 
 @pytest.mark.parametrize("slip", [0.0, 0.3])
-def test_stage_policy_is_random_only_where_the_stage_cannot_lead(slip):
-    world = World.draw(np.random.default_rng(3), 8, slip)
-    source = world.path(0.0)
-    policy = world.stage_policy(source)
+def test_stage_policy_is_random_only_on_unreachable_states(slip):
+    problem = RandomCMDP.draw(np.random.default_rng(3), 8, slip)
+    source = problem.path(0.0)
+    policy = problem.stage_policy(source)
     np.testing.assert_allclose(policy.sum(axis=1), 1)
     trained = source.weights > 0
-    np.testing.assert_array_equal(policy[trained].argmax(axis=1), world.best[trained])
+    np.testing.assert_array_equal(policy[trained].argmax(axis=1), problem.best[trained])
     assert (policy == 0.25).all(axis=1).any()
-    assert worlds.values(world.cmdp, policy)[trained] == pytest.approx(world.star[trained])
+    assert theory.values(problem.cmdp, policy)[trained] == pytest.approx(problem.star[trained])
 
 
-def test_random_cmdps_keep_the_papers_bounds():
-    cmdp = worlds.random_cmdp(np.random.default_rng(4), 6, slip=0.3)
+def test_random_cmdps_are_within_the_papers_bounds():
+    cmdp = theory.random_cmdp(np.random.default_rng(4), 6, slip=0.3)
     assert cmdp.rewards.min() >= 0
-    assert cmdp.rewards.max() == pytest.approx(1 - worlds.GAMMA)
-    assert 0 <= worlds.optimal_values(cmdp).min() <= worlds.optimal_values(cmdp).max() <= 1
+    assert cmdp.rewards.max() == pytest.approx(1 - theory.GAMMA)
+    assert 0 <= theory.optimal_values(cmdp).min() <= theory.optimal_values(cmdp).max() <= 1

@@ -1,4 +1,4 @@
-"""Weighted points: invariants, closed forms, and the exact words of every refusal."""
+"""Weighted points: invariants, closed forms, and the messages of invalid input."""
 
 import numpy as np
 import pytest
@@ -78,7 +78,7 @@ def test_samples_follow_the_weights():
     assert abs((drawn == 0.0).mean() - 0.5) < 4 * np.sqrt(0.25 / 4000)
 
 
-def test_gaussian_has_its_moments_and_keeps_to_the_bounds():
+def test_gaussian_has_its_moments_and_respects_the_bounds():
     cov = np.array([[2.0, 0.6], [0.6, 0.5]])
     free = gd.Particles.gaussian([1.0, -1.0], cov, 20_000, np.random.default_rng(3))
     np.testing.assert_allclose(free.cov(), cov, atol=0.06)
@@ -93,7 +93,7 @@ def test_merged_joins_equal_points():
     assert merged == gd.Particles([[0.0], [1.0]], [0.5, 0.5])
 
 
-def test_positive_drops_weightless_points_and_nothing_else():
+def test_positive_drops_points_of_weight_zero_only():
     particles = gd.Particles([[1.0], [0.0], [1.0], [2.0]], [0.25, 0.5, 0.25, 0.0])
     assert particles.positive() == gd.Particles([[1.0], [0.0], [1.0]], [0.25, 0.5, 0.25])
     full = gd.Particles([[1.0], [0.0]])
@@ -108,17 +108,17 @@ def test_categorical_is_a_distribution_on_its_support():
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), many=st.integers(1, 300), few=st.integers(1, 120))
-def test_thinning_draws_each_point_its_share_rounded_up_or_down(seed, many, few):
+def test_thinning_draws_each_point_in_proportion_to_its_weight_rounded_up_or_down(seed, many, few):
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.ones(many)) * (rng.random(many) < 0.7) + np.eye(many)[0]
     particles = gd.Particles(np.arange(many, dtype=float)[:, None], weights)
     thinned = particles.thinned(few, rng)
     counts = np.bincount(thinned.points[:, 0].astype(int), minlength=many)
-    shares = few * particles.weights
+    fractions = few * particles.weights
     assert len(thinned) == few
     assert (thinned.weights == 1 / few).all()
-    assert (counts <= np.ceil(shares + 1e-9)).all()
-    assert (counts >= np.floor(shares - 1e-9)).all()
+    assert (counts <= np.ceil(fractions + 1e-9)).all()
+    assert (counts >= np.floor(fractions - 1e-9)).all()
     assert not counts[particles.weights == 0].any()
 
 
@@ -129,7 +129,7 @@ def test_thinning_to_the_same_size_keeps_equally_weighted_points():
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4, 5, 40])
-def test_its_repr_says_how_many_and_where_and_is_short(dim):
+def test_repr_gives_count_and_moments_in_one_short_line(dim):
     rng = np.random.default_rng(0)
     wide = gd.Particles(-1e30 * rng.random((3000, dim)), rng.random(3000))
     assert len(repr(wide)) < 120

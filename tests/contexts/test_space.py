@@ -1,9 +1,10 @@
-"""Context spaces: bounds, names, units, and the exact words of every refusal."""
+"""Context spaces: bounds, names, units, and the messages of invalid input."""
 
 import numpy as np
 import pytest
 
 import geodesic as gd
+from geodesic.contexts import as_bounded
 from geodesic.errors import InvalidInput
 
 SIDES = {"length": (0.05, 1.05, "m"), "pole_mass": (2.0, 6.0)}
@@ -63,7 +64,7 @@ def test_refusals(make, message):
     assert str(caught.value) == message
 
 
-def test_a_discrete_space_knows_its_support_only():
+def test_a_discrete_space_is_its_support():
     space = gd.ContextSpace.discrete(CELLS)
     assert space.clip(np.array([[1.6, 0.3]])).tolist() == [[2.0, 0.0]]
     assert space.contains(np.array([[2.0, 0.0], [1.0, 0.0]])).tolist() == [True, False]
@@ -72,7 +73,7 @@ def test_a_discrete_space_knows_its_support_only():
         space.check([[1.0, 0.0]])
 
 
-def test_named_sides_are_bounds_names_and_units():
+def test_named_sides_give_bounds_names_and_units():
     space = gd.ContextSpace.named(SIDES)
     assert space.low.tolist() == [0.05, 2.0]
     assert space.high.tolist() == [1.05, 6.0]
@@ -89,7 +90,7 @@ def test_values_without_names_are_numbered():
     assert gd.ContextSpace.discrete(CELLS, ("row", "column")).labels == ("row", "column")
 
 
-def test_the_unit_cube_has_the_space_in_it_and_the_diagonal_has_length_one():
+def test_the_space_is_scaled_to_the_unit_cube_and_its_diagonal_to_length_one():
     space = gd.ContextSpace.named(SIDES)
     corners = np.array([[0.05, 2.0], [1.05, 6.0], [0.55, 3.0]])
     np.testing.assert_allclose(space.to_unit(corners), [[0, 0], [1, 1], [0.5, 0.25]])
@@ -98,13 +99,25 @@ def test_the_unit_cube_has_the_space_in_it_and_the_diagonal_has_length_one():
     np.testing.assert_allclose(space.unit_length, space.sides * np.sqrt(2))
 
 
-def test_an_axis_on_which_all_contexts_agree_has_side_one():
+def test_an_axis_of_size_zero_has_side_one():
     flat = gd.ContextSpace([0.0, 5.0], [4.0, 5.0])
     np.testing.assert_array_equal(flat.sides, [4.0, 1.0])
     np.testing.assert_array_equal(flat.to_unit(np.array([[4.0, 5.0]])), [[1.0, 0.0]])
 
 
-def test_bounded_is_finite_on_every_axis():
+def test_missing_bounds_are_those_of_a_box_around_points():
+    space = gd.ContextSpace([0.0, -np.inf], [np.inf, 3.0], names=("x", "y"), units=("m", ""))
+    box = space.bounded_around(np.array([[1.0, 2.0], [4.0, -1.0]]))
+    assert (box.low.tolist(), box.high.tolist()) == ([0.0, -1.0], [4.0, 3.0])
+    assert box.labels == space.labels
+    assert box.bounded_around([[9.0, 9.0]]) is box
+    beyond = gd.ContextSpace([-np.inf], [3.0]).bounded_around([[5.0]])  # low <= high even then
+    assert beyond.low.tolist() == beyond.high.tolist() == [3.0]
+    with pytest.raises(InvalidInput, match="expected points of dimension 2, got dimension 1"):
+        space.bounded_around([[1.0]])
+
+
+def test_bounded_means_finite_on_every_axis():
     assert gd.ContextSpace([0.0], [1.0]).bounded
     assert not gd.ContextSpace([0.0, 0.0], [1.0, np.inf]).bounded
     assert not gd.ContextSpace([-np.inf], [0.0]).bounded
@@ -118,7 +131,7 @@ def test_inside_moves_points_into_the_space():
     assert cells.inside(np.array([[1.9, 0.1], [9.0, 9.0], [-1.0, 0.0]])).points.tolist() == [[2, 0], [2, 0], [0, 0]]
 
 
-def test_draws_cover_the_whole_space_and_repeat_for_the_same_generator():
+def test_draws_cover_the_space_and_repeat_for_the_same_generator():
     box, cells = gd.ContextSpace([-1.0, 0.0], [1.0, 9.0]), gd.ContextSpace.discrete(CELLS)
     for space in (box, cells):
         drawn = space.draw(900, np.random.default_rng(0))
@@ -127,11 +140,18 @@ def test_draws_cover_the_whole_space_and_repeat_for_the_same_generator():
         np.testing.assert_array_equal(drawn, space.draw(900, np.random.default_rng(0)))
     counts = np.histogram2d(*box.draw(900, np.random.default_rng(0)).T, bins=3, range=[[-1, 1], [0, 9]])[0]
     assert np.abs(counts - 100).max() < 5 * np.sqrt(100)
-    shares = np.bincount(cells.index(cells.draw(900, np.random.default_rng(0)))) / 900
-    np.testing.assert_allclose(shares, 1 / 3, atol=0.08)
+    fractions = np.bincount(cells.index(cells.draw(900, np.random.default_rng(0)))) / 900
+    np.testing.assert_allclose(fractions, 1 / 3, atol=0.08)
 
 
 def test_uniform_is_the_whole_support_or_samples_of_the_box():
     rng = np.random.default_rng(0)
     np.testing.assert_array_equal(gd.ContextSpace.discrete(CELLS).uniform(7, rng).points, CELLS)
     assert len(gd.ContextSpace([0.0], [1.0]).uniform(7, rng)) == 7
+
+
+def test_as_bounded_refuses_an_infinite_side():
+    box = gd.ContextSpace([0.0], [1.0])
+    assert as_bounded(box, "space") is box
+    with pytest.raises(InvalidInput, match="expected a bounded context space"):
+        as_bounded(gd.ContextSpace([0.0], [np.inf]), "space")

@@ -1,4 +1,4 @@
-"""What every curriculum promises, whatever its method."""
+"""The contract of every curriculum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import geodesic as gd
 from geodesic.curricula import REGISTRY, Curriculum, build
-from geodesic.metrics import Embedding, Graph, Matrix, Metric, Recipe, ReturnLift
+from geodesic.metrics import Embedding, Graph, LearnedMetric, Matrix, Metric, ReturnLift
 
 FAST: dict[str, dict[str, Any]] = {
     "alp-gmm": {"fit_rate": 30},
@@ -46,14 +46,21 @@ def grid() -> gd.Problem:
     )
 
 
-def refitted(recipe: Callable[[gd.Problem], Recipe], **options: Any) -> Callable[[gd.Problem], Curriculum[Any]]:
-    """GRADIENT under a metric that is fitted to the episodes."""
-    return lambda problem: build("gradient", replace(problem, metric=recipe(problem)), explore_steps=200, **options)
+def refitted(
+    learned: Callable[[gd.Problem], LearnedMetric], method: str = "gradient", **options: Any
+) -> Callable[[gd.Problem], Curriculum[Any]]:
+    """A method under a metric that is fitted to the episodes."""
+    return lambda problem: build(method, replace(problem, metric=learned(problem)), explore_steps=200, **options)
+
+
+def found(method: str, *facts: str) -> Callable[[gd.Problem], Curriculum[Any]]:
+    """A method that finds some of a problem's facts during training."""
+    return lambda problem: build(method, replace(problem, **dict.fromkeys(facts, "auto")), **FAST.get(method, {}))
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """A recipe that is fitted in no time: a graph of what was seen, or the support of a discrete space."""
+    """A metric that is fitted at once: a graph of the contexts seen, or the support of a discrete space."""
 
     problem: gd.Problem
     memory: int = 50
@@ -62,7 +69,7 @@ class Nearest:
     def space(self) -> gd.ContextSpace:
         return self.problem.space
 
-    def fit(self, episodes: gd.Episodes, rng: np.random.Generator, anchors: Any = None) -> Metric:
+    def fit(self, episodes: gd.EpisodeBatch, rng: np.random.Generator, anchors: Any = None) -> Metric:
         if self.space.support is not None:
             return Matrix(np.abs(self.space.support[:, None] - self.space.support).sum(axis=2), self.space.support)
         return Graph.knn(np.unique(np.concatenate([episodes.contexts, anchors]), axis=0), 8)
@@ -70,17 +77,17 @@ class Nearest:
 
 CURRICULA: dict[str, Callable[[gd.Problem], Curriculum[Any]]] = {
     **{name: lambda problem, name=name: build(name, problem, **FAST.get(name, {})) for name in REGISTRY},
-    "gradient, auto": lambda problem: build("gradient", problem, step="auto"),
-    "gradient, gated": lambda problem: build("gradient", problem, gate=True),
-    "linear, auto": lambda problem: build("linear", problem, step="auto"),
-    **{
-        f"{name}, source found": lambda problem, name=name: build(name, problem, source="auto", **FAST.get(name, {}))
-        for name in ("gradient", "currot", "spdl")
-    },
+    "gradient, adaptive": lambda problem: build("gradient", problem, pace="adaptive"),
+    "gradient, particles": lambda problem: build("gradient", problem, pace="particles"),
+    "linear, adaptive": lambda problem: build("linear", problem, pace="adaptive"),
+    **{f"{name}, source found": found(name, "source") for name in ("auto", "gradient", "currot", "spdl")},
+    **{f"{name}, threshold found": found(name, "threshold") for name in ("auto", "gradient", "linear")},
+    **{f"{name}, both found": found(name, "source", "threshold") for name in ("auto", "gradient")},
+    "auto, refitted": refitted(Nearest, "auto"),
     "gradient, return-lift": refitted(lambda p: ReturnLift(p.space, p.worst_return, p.threshold)),
     "gradient, embedding": refitted(lambda p: Embedding(p.space, p.worst_return, contexts=60, epochs=5)),
-    "gradient, refitted, auto": refitted(Nearest, step="auto"),
-    "gradient, refitted, gated": refitted(Nearest, gate=True),
+    "gradient, refitted, adaptive": refitted(Nearest, pace="adaptive"),
+    "gradient, refitted, particles": refitted(Nearest, pace="particles"),
 }
 PROBLEMS: dict[str, Callable[[], gd.Problem]] = {
     "1-D": lambda: box(1),
@@ -100,11 +107,11 @@ def curriculum(request: pytest.FixtureRequest, problem: gd.Problem) -> Curriculu
     return CURRICULA[request.param](problem)
 
 
-def report(state: gd.State, rng: np.random.Generator, n: int = 15) -> gd.Episodes:
+def report(state: gd.State, rng: np.random.Generator, n: int = 15) -> gd.EpisodeBatch:
     """Episodes of an agent that masters most contexts."""
     contexts = state.distribution.sample(rng, n)
     returns = np.where(rng.random(n) < 0.8, 10.0, 0.0) + rng.normal(size=n)
-    return gd.Episodes(contexts, np.maximum(returns, 0.0), rng.integers(10, 30, n), np.full(n, state.stage))
+    return gd.EpisodeBatch(contexts, np.maximum(returns, 0.0), rng.integers(10, 30, n), np.full(n, state.stage))
 
 
 def trail(curriculum: Curriculum, rounds: int = 14, seed: int = 0) -> list[gd.State]:
@@ -135,12 +142,12 @@ def test_the_same_inputs_give_the_same_states(curriculum: Curriculum) -> None:
 def test_empty_feedback_changes_nothing(curriculum: Curriculum, problem: gd.Problem) -> None:
     for state in trail(curriculum)[::4]:
         rng = np.random.default_rng(1)
-        after = curriculum.update(state, gd.Episodes.empty(problem.space.dim), rng)
+        after = curriculum.update(state, gd.EpisodeBatch.empty(problem.space.dim), rng)
         assert frozen(curriculum, after) == frozen(curriculum, state)
         assert rng.bit_generator.state == np.random.default_rng(1).bit_generator.state
 
 
-def test_update_leaves_its_inputs_alone(curriculum: Curriculum) -> None:
+def test_update_does_not_change_its_arguments(curriculum: Curriculum) -> None:
     state = trail(curriculum)[-1]
     episodes = report(state, np.random.default_rng(2), n=60)
     before, columns = frozen(curriculum, state), [column.copy() for column in episodes.columns()]
@@ -150,7 +157,7 @@ def test_update_leaves_its_inputs_alone(curriculum: Curriculum) -> None:
         np.testing.assert_array_equal(column, copy)
 
 
-def test_a_saved_state_loads_to_the_same_bytes_and_goes_on_alike(curriculum: Curriculum) -> None:
+def test_a_saved_state_loads_to_the_same_bytes_and_continues_alike(curriculum: Curriculum) -> None:
     for state in trail(curriculum)[::7]:
         loaded = curriculum.load(curriculum.save(state))
         assert type(loaded) is type(state)
@@ -165,7 +172,7 @@ def test_a_saved_state_loads_to_the_same_bytes_and_goes_on_alike(curriculum: Cur
 def test_episodes_of_earlier_stages_are_no_error(curriculum: Curriculum, problem: gd.Problem) -> None:
     state = trail(curriculum)[-1]
     episodes = report(state, np.random.default_rng(6))
-    old = gd.Episodes(episodes.contexts, episodes.returns, episodes.lengths, np.zeros(len(episodes)))
+    old = gd.EpisodeBatch(episodes.contexts, episodes.returns, episodes.lengths, np.zeros(len(episodes)))
     after = curriculum.update(state, old, np.random.default_rng(7))
     assert problem.space.contains(after.distribution.points).all()
 
@@ -173,20 +180,25 @@ def test_episodes_of_earlier_stages_are_no_error(curriculum: Curriculum, problem
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda d: {"episodes": gd.Episodes(np.zeros((2, d + 1)), [0, 0], [1, 1], [0, 0])}, "contexts of dimension"),
-        (lambda d: {"episodes": [1, 2]}, "expected episodes to be Episodes, got list"),
+        (
+            lambda d: {"episodes": gd.EpisodeBatch(np.zeros((2, d + 1)), [0, 0], [1, 1], [0, 0])},
+            "contexts of dimension",
+        ),
+        (lambda d: {"episodes": [1, 2]}, "expected episodes to be EpisodeBatch, got list"),
         (lambda d: {"rng": 0}, "expected rng to be a numpy.random.Generator, got 0"),
         (lambda d: {"state": None}, "State, got NoneType"),
     ],
 )
-def test_what_is_no_report_is_refused(curriculum: Curriculum, problem: gd.Problem, wrong: Any, message: str) -> None:
+def test_invalid_arguments_of_update_are_refused(
+    curriculum: Curriculum, problem: gd.Problem, wrong: Any, message: str
+) -> None:
     state = trail(curriculum, rounds=0)[0]
     given = {"state": state, "episodes": report(state, np.random.default_rng(0)), "rng": np.random.default_rng(0)}
     with pytest.raises(gd.GeodesicError, match=message):
         curriculum.update(**{**given, **wrong(problem.space.dim)})
 
 
-def test_a_state_says_in_one_short_line_where_it_stands(curriculum: Curriculum) -> None:
+def test_the_repr_of_a_state_is_one_short_line(curriculum: Curriculum) -> None:
     for state in trail(curriculum):
         assert repr(state).startswith(f"{type(state).__name__}(stage {state.stage}, alpha ")
         assert len(repr(state)) < 120, repr(state)
@@ -205,7 +217,7 @@ def test_adaptive_methods_do_change_their_distribution(name: str, problem: gd.Pr
     assert trail(CURRICULA[name](problem))[-1].stage >= 2
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@pytest.mark.parametrize("name", list(REGISTRY))
 def test_build_refuses_options_that_a_method_does_not_have(name: str) -> None:
     with pytest.raises(gd.GeodesicError, match="expected an option of .* got 'wrong'"):
         build(name, box(2), wrong=1)
@@ -214,3 +226,29 @@ def test_build_refuses_options_that_a_method_does_not_have(name: str) -> None:
 def test_every_method_is_built_from_the_problem_alone(problem: gd.Problem) -> None:
     for name in REGISTRY:
         assert isinstance(build(name, problem), Curriculum)
+
+
+def test_a_curriculum_looks_at_its_score_only(problem: gd.Problem) -> None:
+    """With the successes as its score, a curriculum moves as it does on returns equal to them."""
+    for name in sorted({"gradient", "alp-gmm", "currot", "procurl-target"}):
+        plain, scored = (
+            build(name, replace(problem, threshold=0.5, score=score), **FAST.get(name, {}))
+            for score in ("return", "success")
+        )
+        assert scored.score == "success"
+        rngs = [np.random.default_rng(0), np.random.default_rng(0)]
+        states = [plain.init(rngs[0]), scored.init(rngs[1])]
+        for _ in range(10):
+            given = report(states[0], np.random.default_rng(states[0].stage), n=15)
+            successes = (given.returns > 5).astype(float)
+            pairs = ((successes, None), (np.full(15, -9.0), successes))
+            batches = [gd.EpisodeBatch(given.contexts, r, given.lengths, given.stages, successes=s) for r, s in pairs]
+            states = [c.update(s, e, rng) for c, s, e, rng in zip((plain, scored), states, batches, rngs)]
+            assert states[0].distribution == states[1].distribution
+        assert states[0].stage > 0
+
+
+def test_every_method_has_a_description_and_a_colour_of_its_own() -> None:
+    methods = [REGISTRY.get(name) for name in REGISTRY]
+    assert all(method.description.endswith(".") and "\n" not in method.description for method in methods)
+    assert len({method.colour for method in methods}) == len(methods)

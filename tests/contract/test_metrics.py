@@ -1,11 +1,12 @@
-"""What every metric promises to transport, and every recipe to a curriculum."""
+"""The contracts of every metric and of every learned metric."""
 
 import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.metrics import Euclidean, Graph, Matrix, Metric, Recipe, TabularCMDP, contextual_distance
+from geodesic.metrics import Euclidean, Graph, LearnedMetric, Matrix, Metric, TabularCMDP, contextual_distance
 from geodesic.metrics.base import Fitted
+from geodesic.metrics.graph import Finite
 
 POINTS = np.random.default_rng(0).uniform(size=(12, 2))
 STATES = np.arange(12)
@@ -17,6 +18,7 @@ METRICS: dict[str, Metric] = {
     "scaled": Euclidean([0.5, 2.0]),
     "knn": Graph.knn(POINTS, 3),
     "matrix": Matrix(np.linalg.norm(POINTS[:, None] - POINTS, axis=2), POINTS),
+    "own": type("Own", (Metric,), {"pairwise": lambda self, x, y: 2 * Euclidean().pairwise(x, y)})(),
     "contextual": contextual_distance(CHAIN, np.zeros(12, dtype=int), 0.95),
 }
 
@@ -37,13 +39,13 @@ def test_it_is_a_metric(metric):
 
 
 @pytest.mark.parametrize("t", [0.0, 0.3, 1.0])
-def test_interpolation_shares_all_the_mass(metric, t):
-    points, shares = metric.interpolate(POINTS, POINTS[::-1], t)
-    assert points.shape == (*shares.shape, 2)
-    assert (shares >= 0).all()
-    np.testing.assert_allclose(shares.sum(axis=1), 1)
+def test_interpolation_keeps_all_the_mass(metric, t):
+    points, fractions = metric.interpolate(POINTS, POINTS[::-1], t)
+    assert points.shape == (*fractions.shape, 2)
+    assert (fractions >= 0).all()
+    np.testing.assert_allclose(fractions.sum(axis=1), 1)
     if t in (0, 1):
-        mean = (points * shares[..., None]).sum(axis=1)
+        mean = (points * fractions[..., None]).sum(axis=1)
         np.testing.assert_allclose(mean, POINTS[::-1] if t else POINTS, atol=1e-12)
 
 
@@ -57,44 +59,44 @@ def test_a_path_has_exact_ends_and_the_length_of_the_transport(metric):
     path = gd.Geodesic(source, target, metric)
     assert path(0) is source
     assert path(1) is target
-    p = 2 if isinstance(metric, Euclidean) else 1
+    p = 1 if isinstance(metric, Finite) else 2
     assert path.length == pytest.approx(gd.wasserstein(source, target, metric, p), abs=1e-9)
     for a, b in ((0.0, 0.25), (0.25, 0.75), (0.5, 1.0)):
         assert gd.wasserstein(path(a), path(b), metric, p) == pytest.approx((b - a) * path.length, abs=1e-9)
 
 
 SPACE = gd.ContextSpace([-1.0, 0.0], [3.0, 1.0])
-RECIPES: dict[str, Recipe] = {
+LEARNED: dict[str, LearnedMetric] = {
     "return-lift": gd.metrics.ReturnLift(SPACE, worst_return=-1.0, threshold=0.5),
     "embedding": gd.metrics.Embedding(SPACE, worst_return=-1.0, contexts=60, epochs=20),
 }
 
 
-@pytest.fixture(params=RECIPES)
-def recipe(request):
-    return RECIPES[request.param]
+@pytest.fixture(params=LEARNED)
+def learned(request):
+    return LEARNED[request.param]
 
 
-def earned(n):
+def episodes(n):
     contexts = SPACE.draw(200, np.random.default_rng(2))
-    return gd.Episodes(contexts, np.cos(contexts[:, 0]), np.ones(200), np.zeros(200))[:n]
+    return gd.EpisodeBatch(contexts, np.cos(contexts[:, 0]), np.ones(200), np.zeros(200))[:n]
 
 
-def test_it_is_a_recipe_and_no_metric(recipe):
-    assert isinstance(recipe, Recipe)
-    assert not isinstance(recipe, Metric)
-    assert recipe.space is SPACE
-    assert recipe.memory > 0
+def test_a_learned_metric_is_not_yet_a_metric(learned):
+    assert isinstance(learned, LearnedMetric)
+    assert not isinstance(learned, Metric)
+    assert learned.space is SPACE
+    assert learned.memory > 0
 
 
-def test_no_metric_is_a_recipe(metric):
-    assert not isinstance(metric, Recipe)
+def test_no_metric_is_a_learned_metric(metric):
+    assert not isinstance(metric, LearnedMetric)
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 150])
-def test_any_number_of_episodes_gives_a_metric_that_keeps_its_returns(recipe, n):
+def test_any_number_of_episodes_gives_a_metric_with_returns(learned, n):
     anchors = SPACE.draw(12, np.random.default_rng(3))
-    made = recipe.fit(earned(n), np.random.default_rng(4), anchors)
+    made = learned.fit(episodes(n), np.random.default_rng(4), anchors)
     assert isinstance(made, Metric)
     assert isinstance(made, Fitted)
     assert made.returns(anchors).shape == (12,)
@@ -109,12 +111,12 @@ def test_any_number_of_episodes_gives_a_metric_that_keeps_its_returns(recipe, n)
     assert SPACE.contains(halfway.positive().points).all()
 
 
-def test_the_same_episodes_and_generator_give_the_same_metric(recipe):
+def test_the_same_episodes_and_generator_give_the_same_metric(learned):
     x = SPACE.draw(12, np.random.default_rng(3))
-    first, second = (recipe.fit(earned(40), np.random.default_rng(4), x).pairwise(x, x) for _ in range(2))
+    first, second = (learned.fit(episodes(40), np.random.default_rng(4), x).pairwise(x, x) for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 
-def test_anchors_may_be_left_out(recipe):
+def test_anchors_may_be_left_out(learned):
     x = SPACE.draw(5, np.random.default_rng(3))
-    assert np.isfinite(recipe.fit(earned(40), np.random.default_rng(4)).pairwise(x, x)).all()
+    assert np.isfinite(learned.fit(episodes(40), np.random.default_rng(4)).pairwise(x, x)).all()

@@ -1,4 +1,4 @@
-"""No plan depends on the unit, the origin, the order of the points, or on how an atom is cut."""
+"""Plans are invariant to the unit, the origin, the order of the points, and to splitting an atom."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import geodesic as gd
-from geodesic.coupling import assignment, exact_plan, pairwise_plans, shortest_hops, sorted_plan
+from geodesic.coupling.pairwise import pairwise_plans
+from geodesic.coupling.plans import assignment, exact_plan, shortest_hops, sorted_plan
 from geodesic.metrics import Graph, Matrix
 
 few = settings(max_examples=25, deadline=None, derandomize=True)
@@ -47,7 +48,7 @@ def geodesic(x, y, a, b):
     return gd.Geodesic(gd.Particles(x, a), gd.Particles(y, b)).length
 
 
-def half_way(x, y, a, b):
+def half_path(x, y, a, b):
     """W2 from the source to the middle of the path."""
     path = gd.Geodesic(gd.Particles(x, a), gd.Particles(y, b))
     return gd.wasserstein(path.source, path(0.5))
@@ -61,11 +62,11 @@ def on_a_matrix(x, y, a, b):
     return np.array([path.length, 2 * gd.wasserstein(path(0.25), path(0.75), metric, p=1)])
 
 
-SOLVERS = [exact, hops, monotone, pairwise, geodesic, half_way, on_a_matrix]
+SOLVERS = [exact, hops, monotone, pairwise, geodesic, half_path, on_a_matrix]
 
 
 def problem(seed, near=False):
-    """Points in the plane (none twice) and weights; `near`: the target is the source, moved by a millionth."""
+    """Points in the plane (all different) and weights; `near`: the target is the source, moved by a millionth."""
     rng = np.random.default_rng(seed)
     n, m = rng.integers(2, 20, 2)
     x, y = rng.normal(size=(n, 2)), rng.normal(size=(m, 2)) * rng.uniform(0.1, 3) + rng.normal(size=2)
@@ -81,14 +82,14 @@ def normalised(x, y, a, b):
 @pytest.mark.parametrize("solver", SOLVERS)
 @few
 @given(seeds, scales, st.booleans())
-def test_the_unit_does_not_matter(solver, seed, scale, near):
+def test_plans_are_invariant_to_the_unit(solver, seed, scale, near):
     x, y, a, b = normalised(*problem(seed, near))
     assert solver(scale * x, scale * y, a, b) / scale == pytest.approx(solver(x, y, a, b), rel=1e-9, abs=1e-13)
 
 
 @few
 @given(seeds, scales, ps)
-def test_the_unit_does_not_matter_for_any_p(seed, scale, p):
+def test_plans_are_invariant_to_the_unit_for_any_p(seed, scale, p):
     x, y, a, b = normalised(*problem(seed))
     whole, scaled = (gd.wasserstein(gd.Particles(c * x, a), gd.Particles(c * y, b), p=p) / c for c in (1.0, scale))
     assert scaled == pytest.approx(whole, rel=1e-9)
@@ -97,7 +98,7 @@ def test_the_unit_does_not_matter_for_any_p(seed, scale, p):
 @pytest.mark.parametrize("solver", SOLVERS)
 @few
 @given(seeds, st.floats(-1e3, 1e3))
-def test_the_origin_does_not_matter(solver, seed, shift):
+def test_plans_are_invariant_to_the_origin(solver, seed, shift):
     x, y, a, b = normalised(*problem(seed))
     assert solver(x + shift, y + shift, a, b) == pytest.approx(solver(x, y, a, b), rel=1e-9, abs=1e-9)
 
@@ -105,7 +106,7 @@ def test_the_origin_does_not_matter(solver, seed, shift):
 @pytest.mark.parametrize("solver", SOLVERS)
 @few
 @given(seeds)
-def test_the_order_of_the_points_does_not_matter(solver, seed):
+def test_plans_are_invariant_to_the_order_of_the_points(solver, seed):
     x, y, a, b = normalised(*problem(seed))
     rng = np.random.default_rng(seed)
     i, j = rng.permutation(len(x)), rng.permutation(len(y))
@@ -115,15 +116,15 @@ def test_the_order_of_the_points_does_not_matter(solver, seed):
 @pytest.mark.parametrize("solver", [solver for solver in SOLVERS if solver is not on_a_matrix])
 @few
 @given(seeds, st.floats(0.01, 0.99))
-def test_a_split_atom_is_the_same_atom(solver, seed, share):
+def test_a_split_atom_is_the_same_atom(solver, seed, fraction):
     x, y, a, b = normalised(*problem(seed))
-    twice, weights = np.concatenate([x, x[:1]]), np.concatenate([[share * a[0]], a[1:], [(1 - share) * a[0]]])
+    twice, weights = np.concatenate([x, x[:1]]), np.concatenate([[fraction * a[0]], a[1:], [(1 - fraction) * a[0]]])
     assert solver(twice, y, weights, b) == pytest.approx(solver(x, y, a, b), rel=1e-9, abs=1e-7)
 
 
 @few
 @given(seeds, scales, st.floats(-1e7, 1e7))
-def test_assignments_know_neither_unit_nor_origin_nor_order(seed, scale, shift):
+def test_assignments_are_invariant_to_unit_origin_and_order(seed, scale, shift):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(8, 2)), rng.normal(size=(12, 2))
     chosen = assignment(x, y)
@@ -134,15 +135,15 @@ def test_assignments_know_neither_unit_nor_origin_nor_order(seed, scale, shift):
 
 
 def test_contexts_in_a_small_unit():
-    """One unit in ten million: the simplex saw no difference between costs of 1e-14, and W2 came out four times."""
+    """Contexts of size 1e-7: the simplex by itself cannot distinguish costs of 1e-14."""
     rng = np.random.default_rng(0)
     a, b = rng.uniform(size=(200, 2)), rng.uniform(size=(200, 2))
     whole, small = (gd.wasserstein(gd.Particles(c * a), gd.Particles(c * b)) / c for c in (1, 1e-7))
     assert small == pytest.approx(whole, rel=1e-12)
 
 
-def test_a_short_way_in_a_wide_cloud():
-    """Clusters of 4 points, 1e-9 wide: the plan's costs are 1e-18 of the dearest and need a unit of their own."""
+def test_short_distances_in_a_wide_cloud():
+    """Clusters of 4 points, 1e-9 wide: the plan's costs are 1e-18 of the largest and need their own unit."""
     rng = np.random.default_rng(1)
     centres = rng.uniform(size=(50, 2)).round(3)
     x, y = (rng.normal(size=(50, 4, 2)) for _ in range(2))

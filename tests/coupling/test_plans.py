@@ -2,7 +2,9 @@ import numpy as np
 import ot
 import pytest
 
-from geodesic.coupling import Plan, assignment, exact_plan, pairwise_plans, shortest_hops, simplex, sorted_plan
+from geodesic.coupling import plans
+from geodesic.coupling.pairwise import pairwise_plans
+from geodesic.coupling.plans import Plan, assignment, exact_plan, shortest_hops, sorted_plan
 from geodesic.errors import SolverFailed
 
 RNG = np.random.default_rng(0)
@@ -20,7 +22,7 @@ def weights(n: int) -> np.ndarray:
 def test_exact_plan_keeps_marginals_and_ignores_weightless_points():
     a, b = weights(30), weights(20)
     cost = RNG.uniform(size=(30, 20))
-    cost[a == 0] = cost[:, b == 0] = np.nan  # never looked at
+    cost[a == 0] = cost[:, b == 0] = np.nan  # never used
     plan = exact_plan(cost, a, b)
     left, right = marginals(plan, 30, 20)
     np.testing.assert_allclose(left, a, atol=1e-15)
@@ -52,7 +54,7 @@ def test_shortest_hops_stays_optimal_and_has_the_least_square():
     assert plan.mass @ cost[plan.rows, plan.cols] ** 2 == pytest.approx(both.mass @ cost[both.rows, both.cols] ** 2)
 
 
-def test_shortest_hops_does_not_trade_distance_for_even_hops_as_the_perturbed_cost_does():
+def test_shortest_hops_stays_optimal_where_the_perturbed_cost_does_not():
     cost = np.array([[0.0, 10.00005], [10.00005, 20.0]])
     even = np.array([0.5, 0.5])
     perturbed = exact_plan(cost + 1e-4 * cost**2, even, even)
@@ -92,8 +94,8 @@ def test_assignment_equals_the_plan_between_equal_weights():
     assert ((rows - columns[chosen]) ** 2).sum(axis=1).mean() == pytest.approx(best)
 
 
-def test_a_solver_that_gives_up_is_an_error(monkeypatch):
-    monkeypatch.setattr(simplex, "ITERATIONS", 1)
+def test_a_solver_that_does_not_converge_is_an_error(monkeypatch):
+    monkeypatch.setattr(plans, "ITERATIONS", 1)
     rng = np.random.default_rng(4)
     even = np.full(50, 0.02)
     message = "expected an optimal plan between 50 and 50 points, got: no end within the limit of iterations"

@@ -24,7 +24,7 @@ def walk(value: Callable[[np.ndarray], np.ndarray], rounds: int, method: CURROT 
     states = [method.init(rng)]
     for _ in range(rounds):
         contexts = states[-1].distribution.sample(rng, 20)
-        episodes = gd.Episodes(contexts, value(contexts), np.full(20, 9), np.full(20, states[-1].stage))
+        episodes = gd.EpisodeBatch(contexts, value(contexts), np.full(20, 9), np.full(20, states[-1].stage))
         states.append(method.update(states[-1], episodes, rng))
     return states
 
@@ -45,7 +45,7 @@ def test_no_particle_moves_farther_than_epsilon_when_none_goes_back() -> None:
     assert max(move.max() for move in moves) == pytest.approx(METHOD.epsilon)
 
 
-def test_an_incompetent_agent_is_waited_for() -> None:
+def test_it_waits_for_an_incompetent_agent() -> None:
     states = walk(lambda c: np.full(len(c), 4.9), 6)
     assert [state.stage for state in states] == [0] * 7
     assert not states[-1].competent
@@ -54,25 +54,25 @@ def test_an_incompetent_agent_is_waited_for() -> None:
 def test_particles_stop_where_the_agent_fails() -> None:
     """The agent masters the left half only: particles gather at its edge."""
     last = walk(lambda c: np.where(c[:, 0] < 5.0, 9.0, 0.0), 40)[-1]
-    width = METHOD.epsilon * SPACE.unit_length[0]
-    assert last.particles[:, 0].max() < 5.0 + 2 * width
-    assert np.median(last.particles[:, 0]) > 5.0 - 4 * width
+    bandwidth = METHOD.epsilon * SPACE.unit_length[0]
+    assert last.particles[:, 0].max() < 5.0 + 2 * bandwidth
+    assert np.median(last.particles[:, 0]) > 5.0 - 4 * bandwidth
     assert 0.2 < last.alpha < 0.8
 
 
-def test_particles_go_back_to_what_was_mastered_when_the_agent_forgets() -> None:
+def test_particles_go_back_to_mastered_contexts_when_the_agent_forgets() -> None:
     rng = np.random.default_rng(2)
     states = walk(lambda c: np.full(len(c), 9.0), 6)
     state = states[-1]
     contexts = np.concatenate([state.distribution.sample(rng, 60), SOURCE.sample(rng, 20)])
     returns = np.concatenate([np.zeros(60), np.full(20, 9.0)])
-    episodes = gd.Episodes(contexts, returns, np.full(80, 9), np.full(80, state.stage))
+    episodes = gd.EpisodeBatch(contexts, returns, np.full(80, 9), np.full(80, state.stage))
     after = METHOD.update(state, episodes, rng)
     assert after.event.endswith("particles back")
     assert after.stage == state.stage + 1
 
 
-def test_advance_moves_up_to_the_edge_of_what_is_mastered() -> None:
+def test_advance_moves_up_to_the_edge_of_the_mastered_region() -> None:
     line = CURROT(
         gd.Particles([[0.0]]), gd.Particles([[10.0]]), gd.ContextSpace([0.0], [10.0]), threshold=5.0, epsilon=0.4
     )
@@ -84,7 +84,7 @@ def test_advance_moves_up_to_the_edge_of_what_is_mastered() -> None:
     assert 2.3 <= back <= 2.5  # it stood beyond
 
 
-def test_a_particle_whose_way_is_barred_slides_along_the_edge_of_what_is_mastered() -> None:
+def test_a_blocked_particle_slides_along_the_edge_of_the_mastered_region() -> None:
     """The agent masters the left half. The goal lies far up on the right: straight on is no way, up is one."""
     grid = np.stack(np.meshgrid(np.arange(0.25, 10, 0.5), np.arange(0.25, 10, 0.5)), axis=-1).reshape(-1, 2)
     model = NadarayaWatson(grid, np.where(grid[:, 0] < 5.0, 9.0, 0.0), 0.01, SPACE.unit_length)
@@ -95,7 +95,7 @@ def test_a_particle_whose_way_is_barred_slides_along_the_edge_of_what_is_mastere
     assert points[0, 1] > 7.0
 
 
-def test_the_target_is_sampled_anew_at_each_update() -> None:
+def test_each_update_draws_new_samples_of_the_target() -> None:
     wide = gd.Particles.uniform([6.0, 6.0], [9.0, 9.0], 400, np.random.default_rng(0))
     states = walk(lambda c: np.full(len(c), 9.0), 30, replace(METHOD, target=wide))
     assert len(np.unique(np.concatenate([state.goals for state in states]), axis=0)) > 300
@@ -116,7 +116,7 @@ def test_old_failures_are_forgotten_and_mastered_contexts_cover_the_target() -> 
     def after(contexts: np.ndarray, value: float) -> ConstrainedState:
         n = len(contexts)
         return METHOD.remember(
-            state.replace(fresh=gd.Episodes(contexts, np.full(n, value), np.full(n, 9), np.zeros(n, dtype=int)))
+            state.replace(fresh=gd.EpisodeBatch(contexts, np.full(n, value), np.full(n, 9), np.zeros(n, dtype=int)))
         )
 
     state = after(SOURCE.sample(rng, 50), 0.0)
@@ -144,12 +144,12 @@ def test_bad_options(options: dict[str, float], message: str) -> None:
     assert str(caught.value) == message
 
 
-def test_the_width_of_the_regression_is_a_share_of_epsilon() -> None:
+def test_the_bandwidth_is_in_units_of_epsilon() -> None:
     rng = np.random.default_rng(2)
     contexts = SPACE.uniform(20, rng).points
-    narrow = CURROT(SOURCE, TARGET, SPACE, threshold=5.0, epsilon=0.1, width=0.3)
-    fresh = gd.Episodes(contexts, np.full(20, 9.0), np.ones(20), np.zeros(20))
+    narrow = CURROT(SOURCE, TARGET, SPACE, threshold=5.0, epsilon=0.1, bandwidth=0.3)
+    fresh = gd.EpisodeBatch(contexts, np.full(20, 9.0), np.ones(20), np.zeros(20))
     state = narrow.remember(narrow.init(rng).replace(fresh=fresh))
-    assert narrow.model(state).width == pytest.approx(0.03)
-    with pytest.raises(gd.errors.InvalidInput, match="expected width to be positive, got 0"):
-        CURROT(SOURCE, TARGET, SPACE, threshold=5.0, width=0)
+    assert narrow.model(state).bandwidth == pytest.approx(0.03)
+    with pytest.raises(gd.errors.InvalidInput, match="expected bandwidth to be positive, got 0"):
+        CURROT(SOURCE, TARGET, SPACE, threshold=5.0, bandwidth=0)

@@ -1,23 +1,23 @@
-"""CURROT on a finite support: its particles go the metric's ways, and no further than the agent can."""
+"""CURROT on a finite support: its particles follow the metric, no further than the agent can."""
 
 import numpy as np
 import pytest
 
 import geodesic as gd
 from geodesic.curricula import CURROT
-from geodesic.curricula.table import Table
-from geodesic.envs.e_maze import EMaze
+from geodesic.curricula.currot import SupportTable
+from geodesic.envs.maze import EMaze
 from geodesic.tasks import load
 from geodesic.tasks.methods import build, resolve
 
 # Seven points of a U: the ends are near each other, and six edges apart.
 U = np.array([(0.0, 2.0), (0.0, 1.0), (0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (2.0, 1.0), (2.0, 2.0)])
-WAY = gd.metrics.Graph(U, [(i, i + 1) for i in range(6)])
+PATH = gd.metrics.Graph(U, [(i, i + 1) for i in range(6)])
 ENDS = tuple(gd.Particles.categorical(np.eye(7)[i], U) for i in (0, 6))
 MAZE = EMaze()
 
 
-def on_u(metric=WAY, **options):
+def on_u(metric=PATH, **options):
     space = gd.ContextSpace.discrete(U)
     given = {"threshold": 0.5, "episodes_per_update": 20, "n_particles": 30, "metric": metric, **options}
     return CURROT(*ENDS, space, **given)
@@ -28,7 +28,8 @@ def trail(method, score, rounds):
     states = [method.init(rng)]
     for _ in range(rounds):
         contexts = states[-1].distribution.sample(rng, 20)
-        episodes = gd.Episodes(contexts, score(contexts), np.ones(20), np.full(20, states[-1].stage))
+        scores, stages = score(contexts), np.full(20, states[-1].stage)
+        episodes = gd.EpisodeBatch(contexts, scores, np.ones(20), stages, discounted=scores)
         states.append(method.update(states[-1], episodes, rng))
     return states
 
@@ -46,10 +47,10 @@ def test_a_larger_epsilon_reaches_as_far_on_the_graph():
     assert [state.particles[0].tolist() for state in states] == [U[0].tolist(), U[3].tolist(), U[6].tolist()]
 
 
-def test_particles_wait_before_what_the_agent_cannot_do_and_come_back_from_it():
-    """Nothing beyond the fourth point can be solved: they try the fifth and return to what was mastered."""
+def test_particles_wait_where_the_agent_fails_and_go_back_when_it_forgets():
+    """Nothing beyond the fourth point can be solved: they try the fifth and return."""
     states = trail(on_u(), lambda c: (c[:, 0] < 1.5).astype(float), 12)
-    places = [set(WAY.index(state.particles)) for state in states]
+    places = [set(PATH.index(state.particles)) for state in states]
     assert max(max(place) for place in places) == 4
     assert set().union(*places[6:]) <= {3, 4}
     assert any("particles back" in state.event for state in states)
@@ -60,8 +61,8 @@ def test_without_a_metric_it_goes_straight_from_end_to_end():
     assert not any((state.distribution.points[:, 1] == 0).any() for state in states)
 
 
-def test_a_table_is_in_units_of_the_way_from_source_to_target():
-    table = Table(WAY, *ENDS)
+def test_distances_are_in_units_of_the_longest_from_source_to_target():
+    table = SupportTable(PATH, *ENDS)
     np.testing.assert_allclose(table.distances[0], np.arange(7) / 6)
     assert table.matched(U[[0, 5]], U[[6, 1]]).tolist() == [1, 0]
     kernel = np.exp(-0.5 * (np.abs(np.arange(7)[:, None] - [0, 4]) / 6 / 0.2) ** 2)
@@ -70,9 +71,9 @@ def test_a_table_is_in_units_of_the_way_from_source_to_target():
     )
 
 
-def test_of_equally_near_points_to_the_goal_the_nearest_is_taken_and_none_that_is_not_nearer():
+def test_ties_go_to_the_nearest_point_and_no_step_leads_away():
     cross = gd.metrics.Matrix([[0, 1, 2, 2], [1, 0, 1, 1], [2, 1, 0, 1], [2, 1, 1, 0]], np.arange(4.0)[:, None])
-    table = Table(cross, gd.Particles([[0.0]]), gd.Particles([[3.0]]))
+    table = SupportTable(cross, gd.Particles([[0.0]]), gd.Particles([[3.0]]))
     start, goal = np.array([[0.0]]), np.array([[3.0]])
     good = np.array([True, True, True, False])
     assert table.onward(start, goal, good, 1.0).tolist() == [[1.0]]
@@ -81,11 +82,11 @@ def test_of_equally_near_points_to_the_goal_the_nearest_is_taken_and_none_that_i
     assert table.onward(start, goal, np.ones(4, bool), 1.0).tolist() == [[3.0]]
 
 
-def test_a_step_is_as_long_as_the_way_needs_whatever_lies_nearer():
+def test_a_step_is_long_enough_to_connect_source_and_target():
     """Each of 0, 1, 2, 3 has a twin close by, as cells of a maze can under a metric of values."""
     places = np.array([0.0, 1.0, 2.0, 3.0, -0.1, 0.9, 1.9, 2.9])
     twins = gd.metrics.Matrix(np.abs(places[:, None] - places), places[:, None])
-    table = Table(twins, gd.Particles([[0.0]]), gd.Particles([[3.0]]))
+    table = SupportTable(twins, gd.Particles([[0.0]]), gd.Particles([[3.0]]))
     assert table.stride == pytest.approx(0.9 / 3)
     here = np.array([[0.0]])
     for _ in range(8):

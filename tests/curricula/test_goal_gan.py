@@ -30,31 +30,32 @@ def test_it_concentrates_on_goals_of_intermediate_success() -> None:
     rng = np.random.default_rng(4)
     curriculum = GoalGAN(SOURCE, SPACE, 0.5)
     state = curriculum.init(rng)
-    first, shares = intermediate(state.distribution.points), []
+    first, fractions = intermediate(state.distribution.points), []
     for _ in range(80):
         contexts = state.distribution.sample(rng, 25)
         returns = (rng.random(25) < probability(contexts)).astype(float)
-        episodes = gd.Episodes(contexts, returns, np.full(25, 50), np.full(25, state.stage))
+        episodes = gd.EpisodeBatch(contexts, returns, np.full(25, 50), np.full(25, state.stage))
         state = curriculum.update(state, episodes, rng)
-        shares.append(intermediate(state.distribution.points))
+        fractions.append(intermediate(state.distribution.points))
     uniform = intermediate(SPACE.uniform(5000, rng).points)
     assert first < 0.1
     assert uniform == pytest.approx(0.18, abs=0.02)
-    assert np.mean(shares[-30:]) > 2.2 * uniform
+    assert np.mean(fractions[-30:]) > 2.2 * uniform
 
 
 def test_reported_success_wins_over_the_threshold() -> None:
-    curriculum = GoalGAN(SOURCE, SPACE, 5.0, pretrain_steps=1)
+    curriculum = GoalGAN(SOURCE, SPACE, 5.0, pretrain_steps=1, neighbours=1)
     state = curriculum.init(np.random.default_rng(0))
-    episodes = gd.Episodes(np.ones((3, 2)), [9.0, 9.0, 1.0], [1, 1, 1], [0, 0, 0], [0.0, np.nan, np.nan])
-    np.testing.assert_array_equal(curriculum.absorb(state, episodes).successes, [0.0, 1.0, 0.0])
+    contexts, successes = [[1.0, 1.0], [0.0, 1.0], [-1.0, 1.0]], [0.0, np.nan, np.nan]
+    episodes = gd.EpisodeBatch(contexts, [9.0, 9.0, 1.0], [1, 1, 1], [0, 0, 0], successes=successes)
+    np.testing.assert_array_equal(curriculum.success(state.absorb(episodes, 200, "return")), [0.0, 1.0, 0.0])
 
 
 def test_success_is_averaged_over_the_nearest_contexts() -> None:
     curriculum = GoalGAN(SOURCE, SPACE, 5.0, pretrain_steps=1, neighbours=2)
-    state = curriculum.init(np.random.default_rng(0)).replace(
-        contexts=np.array([[0.0, 0.0], [0.0, 0.1], [1.0, 4.0], [1.0, 3.9]]), successes=np.array([1.0, 0.0, 1.0, 1.0])
-    )
+    contexts = [[0.0, 0.0], [0.0, 0.1], [1.0, 4.0], [1.0, 3.9]]
+    tried = gd.EpisodeBatch(contexts, np.zeros(4), np.ones(4), np.zeros(4), successes=[1.0, 0.0, 1.0, 1.0])
+    state = curriculum.init(np.random.default_rng(0)).replace(recent=tried)
     np.testing.assert_array_equal(curriculum.success(state), [0.5, 0.5, 1.0, 1.0])
 
 
@@ -62,7 +63,9 @@ def test_without_a_goal_of_intermediate_success_the_networks_stay() -> None:
     rng = np.random.default_rng(3)
     curriculum = GoalGAN(SOURCE, SPACE, 5.0, pretrain_steps=1)
     state = curriculum.init(rng)
-    hopeless = gd.Episodes(state.distribution.sample(rng, 30), np.zeros(30), np.full(30, 9), np.zeros(30, dtype=int))
+    hopeless = gd.EpisodeBatch(
+        state.distribution.sample(rng, 30), np.zeros(30), np.full(30, 9), np.zeros(30, dtype=int)
+    )
     after = curriculum.update(state, hopeless, rng)
     assert (after.stage, after.fresh) == (0, 0)
     assert after.params is state.params
@@ -72,12 +75,12 @@ def test_without_a_goal_of_intermediate_success_the_networks_stay() -> None:
 def test_mastered_goals_lie_apart_and_return_with_probability_p_old() -> None:
     rng = np.random.default_rng(4)
     curriculum = GoalGAN(SOURCE, SPACE, 5.0, pretrain_steps=1, p_old=0.3, noise=0.0, neighbours=1)
-    state = curriculum.init(rng).replace(
-        contexts=np.array([[1.0, 1.0], [1.0, 1.001], [-1.0, 1.0]]), successes=np.ones(3), fresh=3
-    )
+    contexts = [[1.0, 1.0], [1.0, 1.001], [-1.0, 1.0]]
+    tried = gd.EpisodeBatch(contexts, np.zeros(3), np.ones(3), np.zeros(3), successes=np.ones(3))
+    state = curriculum.init(rng).replace(recent=tried, fresh=3)
     mastered = curriculum.collect(state, curriculum.success(state))
     np.testing.assert_array_equal(mastered, [[1.0, 1.0], [-1.0, 1.0]])
-    drawn = curriculum.draw(state.params, mastered, rng).points
+    drawn = curriculum._draw(state.params, mastered, rng).points
     old = (drawn[:, None] == mastered).all(axis=2).any(axis=1)
     assert old.sum() == 150
 
@@ -109,7 +112,7 @@ def test_bad_options(options: dict[str, float], message: str) -> None:
     assert str(caught.value) == message
 
 
-def test_networks_have_the_widths_that_were_asked_for() -> None:
+def test_networks_have_the_given_widths() -> None:
     rng = np.random.default_rng(0)
     params = gan.init(2, rng, 24, 12)
     shapes = {name: [layer["kernel"].shape for layer in net.values()] for name, net in params.items()}

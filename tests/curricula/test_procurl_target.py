@@ -17,7 +17,7 @@ def curriculum(**options):
 
 def episodes(contexts, scores, stage=0):
     n = len(contexts)
-    return gd.Episodes(np.reshape(contexts, (n, -1)), scores, np.ones(n), np.full(n, stage))
+    return gd.EpisodeBatch(np.reshape(contexts, (n, -1)), scores, np.ones(n), np.full(n, stage))
 
 
 def updated(method, contexts, scores, seed=0):
@@ -27,7 +27,7 @@ def updated(method, contexts, scores, seed=0):
 
 def test_weights_are_the_formulas_by_hand():
     """Four cells whose success rates are 1, 1/2, 1/4 and 0; the narrow kernel sees each cell alone."""
-    method = ProCuRLTarget(gd.Particles([[2.0], [3.0]]), CELLS, episodes_per_update=16, width=0.01)
+    method = ProCuRLTarget(gd.Particles([[2.0], [3.0]]), CELLS, episodes_per_update=16, bandwidth=0.01)
     contexts = np.repeat([0.0, 1.0, 2.0, 3.0], 4)
     state = updated(method, contexts, [1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0])
     v = np.array([1.0, 0.5, 0.25, 0.0])
@@ -48,12 +48,12 @@ def test_before_anything_is_known_and_while_all_fail_it_is_uniform():
         np.testing.assert_allclose(after.distribution.weights, 1e-3)
 
 
-def test_a_target_that_always_fails_says_nothing_about_what_to_train_on():
+def test_a_target_that_always_fails_gives_uniform_weights():
     state = updated(curriculum(), [0.0, 0.1, 8.0, 8.0], [1.0, 0.0, 0.0, 0.0])
     np.testing.assert_allclose(state.distribution.weights, 1e-3)
 
 
-def test_it_trains_at_the_edge_of_what_the_agent_can_do_on_the_side_of_the_target():
+def test_it_trains_at_the_edge_of_the_agents_abilities_on_the_side_of_the_target():
     """An agent whose chance falls from 1 to 0 between 6 and 9."""
     rng = np.random.default_rng(0)
     contexts = rng.uniform(0, 10, 300)
@@ -86,12 +86,14 @@ def test_old_episodes_are_forgotten_and_the_pool_stays():
 
 def test_beta_0_is_uniform_and_a_larger_beta_is_narrower():
     contexts, scores = [6.0, 7.0, 8.0, 9.0], [1.0, 1.0, 0.0, 0.0]
-    spread = [updated(curriculum(beta=b, width=0.1), contexts, scores).distribution.cov()[0, 0] for b in (0, 30, 110)]
+    spread = [
+        updated(curriculum(beta=b, bandwidth=0.1), contexts, scores).distribution.cov()[0, 0] for b in (0, 30, 110)
+    ]
     assert spread[0] > spread[1] > spread[2]
     np.testing.assert_allclose(updated(curriculum(beta=0), contexts, scores).distribution.weights, 1e-3)
 
 
-def test_of_a_large_target_as_many_samples_are_taken_as_are_asked_for():
+def test_a_large_target_is_sampled():
     rng = np.random.default_rng(0)
     many = gd.Particles.uniform([0.0], [10.0], 2000, rng)
     assert len(curriculum(target=many).goals) == 400
@@ -105,12 +107,12 @@ def test_of_a_large_target_as_many_samples_are_taken_as_are_asked_for():
     ("option", "message"),
     [
         ({"beta": -1}, "expected beta to be non-negative, got -1"),
-        ({"width": 0}, "expected width to be positive, got 0"),
+        ({"bandwidth": 0}, "expected bandwidth to be positive, got 0"),
         ({"pool": 0}, "expected pool to be a positive integer, got 0"),
         ({"episodes_per_update": 2.5}, "expected episodes_per_update to be a positive integer, got 2.5"),
     ],
 )
-def test_options_that_are_none_are_refused(option, message):
+def test_bad_options(option, message):
     with pytest.raises(gd.GeodesicError) as caught:
         curriculum(**option)
     assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""A source that is found: from the whole space to where the agent is good enough."""
+"""The search for a source: from the whole space to where the agent is good enough."""
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +13,7 @@ SPACE = gd.ContextSpace([-1.0, 0.0], [3.0, 10.0])
 TARGET = gd.Particles.gaussian([2.5, 9.0], 0.1, 50, np.random.default_rng(0), SPACE.low, SPACE.high)
 CELLS = np.stack(np.meshgrid(np.arange(9.0), np.arange(9.0)), axis=-1).reshape(-1, 2)
 GRID = gd.metrics.Matrix(np.abs(CELLS[:, None] - CELLS).sum(axis=2), CELLS)
-SOURCED = [name for name in REGISTRY if "source" in options_of(name)]
+SOURCED = [name for name in REGISTRY if "source" in options_of(name) and not REGISTRY.get(name).searches]
 FAST = {"goal-gan": {"pretrain_steps": 5, "fit_steps": 2}}
 
 
@@ -31,7 +31,7 @@ def run(curriculum, score, updates, seed=0, n=20):
     states = [curriculum.init(rng)]
     for _ in range(updates):
         contexts = states[-1].distribution.sample(rng, n)
-        episodes = gd.Episodes(contexts, score(contexts), np.full(n, 10), np.full(n, states[-1].stage))
+        episodes = gd.EpisodeBatch(contexts, score(contexts), np.full(n, 10), np.full(n, states[-1].stage))
         states.append(curriculum.update(states[-1], episodes, rng))
     return states
 
@@ -72,7 +72,7 @@ def test_where_the_agent_is_good_everywhere_the_source_is_the_whole_space():
     assert states[-1].distribution is TARGET
 
 
-def test_where_it_is_good_nowhere_the_search_goes_on():
+def test_where_it_is_good_nowhere_the_search_continues():
     states = run(build("gradient", problem()), lambda c: np.zeros(len(c)), 12)
     assert states[-1].found is None
     assert [state.stage for state in states] == list(range(13))
@@ -86,18 +86,18 @@ def test_every_method_that_takes_a_source_can_be_searched_for(name):
     assert isinstance(curriculum, Search)
     state = run(curriculum, lambda c: np.full(len(c), 9.0), 3)[-1]
     inner = curriculum.after(state.found)
-    assert isinstance(inner, REGISTRY[name])
+    assert isinstance(inner, REGISTRY.get(name))
     assert inner.source is state.found
     assert getattr(inner, "source_moments", None) is None
     assert state.stage >= 1
 
 
-def test_methods_without_a_source_do_not_ask_for_one():
+def test_methods_without_a_source_or_with_their_own_search_are_built_at_once():
     for name in set(REGISTRY) - set(SOURCED):
-        assert isinstance(build(name, problem()), REGISTRY[name])
+        assert isinstance(build(name, problem()), REGISTRY.get(name))
 
 
-def test_an_option_asks_for_the_search_too_and_a_source_of_ones_own_wins():
+def test_the_source_may_be_an_option():
     source = gd.Particles([[0.0, 1.0]])
     assert isinstance(build("currot", problem(source), source="auto"), Search)
     assert isinstance(build("currot", problem(), source=source), CURROT)
@@ -105,7 +105,7 @@ def test_an_option_asks_for_the_search_too_and_a_source_of_ones_own_wins():
     assert len(direct.init(np.random.default_rng(0)).distribution) == 30
 
 
-def test_a_method_itself_says_where_to_ask():
+def test_a_method_refuses_auto_and_names_build():
     with pytest.raises(
         InvalidInput, match=r"expected source to be Particles, got 'auto'; try geodesic.curricula.build"
     ):
@@ -117,7 +117,7 @@ def test_a_method_itself_says_where_to_ask():
 def test_late_episodes_of_the_search_do_not_count_for_the_method():
     curriculum = build("gradient", problem())
     state = next(s for s in run(curriculum, lambda c: np.full(len(c), 9.0), 2) if s.found is not None)
-    old = gd.Episodes(SPACE.draw(50, np.random.default_rng(1)), np.full(50, 9.0), np.full(50, 10), np.zeros(50))
+    old = gd.EpisodeBatch(SPACE.draw(50, np.random.default_rng(1)), np.full(50, 9.0), np.full(50, 10), np.zeros(50))
     assert curriculum.update(state, old, np.random.default_rng(2)).stage == state.stage
 
 
@@ -137,30 +137,30 @@ class Corner(gym.Env):
         return np.zeros(1, np.float32), float(good), True, False, {"is_success": good}
 
 
-def put(env, x, y):
+def set_context(env, x, y):
     env.x, env.y = x, y
 
 
 def corner_task(**facts):
     contexts = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
     given = {"source": "auto", "target": {"x": (0.0, 0.05), "y": (0.0, 0.05)}, "threshold": 0.5, **facts}
-    return gd.Task(Corner, contexts, apply=put, **given)
+    return gd.Task(Corner, contexts, set_context=set_context, **given)
 
 
 @pytest.mark.parametrize(
-    ("method", "measure"),
+    ("method", "score"),
     [
         ("gradient", "return"),
         ("currot:episodes_per_update=20", "return"),
-        ("gradient:step=auto", "discounted"),
-        ("gradient:gate=true:step=0.5", "return"),
-        ("gradient:gate=true:step=0.5", "discounted"),
-        ("gradient:gate=true:step=0.5", "success"),
+        ("gradient:pace=adaptive", "discounted_return"),
+        ("gradient:pace=particles:stride=0.5", "return"),
+        ("gradient:pace=particles:stride=0.5", "discounted_return"),
+        ("gradient:pace=particles:stride=0.5", "success"),
     ],
 )
-def test_a_user_states_only_the_target(method, measure):
-    """From the whole space into the only corner that can be solved, and on to the target, whatever is measured."""
-    task = corner_task(measure=measure)
+def test_only_the_target_has_to_be_known(method, score):
+    """From the whole space into the only corner that can be solved, and on to the target, with any score."""
+    task = corner_task(score=score)
     gd.check_task(task)
     teacher, env = gd.Teacher(task, method), task.make()
     for _ in range(100):
@@ -169,18 +169,30 @@ def test_a_user_states_only_the_target(method, measure):
         for context in contexts:
             env.reset(options={"context": context})
             rewards.append(env.step(0)[1])
-        unlike = [-100.0] * 20  # what is not measured does not count
-        shown = rewards if measure == "return" else unlike
-        teacher.report(contexts, shown, [1] * 20, successes=rewards, discounted=rewards)
+        unlike = [-100.0] * 20  # only the score counts
+        returns = rewards if score == "return" else unlike
+        teacher.report(contexts, returns, [1] * 20, successes=rewards, discounted=rewards)
         if teacher.alpha == 1.0:
             break
     assert teacher.alpha == 1.0
 
 
-def test_a_source_may_be_asked_for_in_the_name_of_a_task():
+def test_the_source_may_be_an_option_of_a_task():
     task = gd.tasks.load("point-mass:source=auto")
     assert isinstance(gd.Teacher(task, "spdl").state, SearchState)
     low, high = task.source_particles.points.min(axis=0), task.source_particles.points.max(axis=0)
     assert (high - low > 0.9 * task.space.sides).all()
-    with pytest.raises(InvalidInput, match='or "auto", which finds one'):
-        corner_task(source=None)
+    assert isinstance(gd.Teacher(corner_task(source=None), "gradient").state, SearchState)  # the default
+
+
+def test_wrong_options_are_refused_before_the_search():
+    with pytest.raises(InvalidInput, match="expected an option of Gradient"):
+        build("gradient", problem(), wrong=1)
+    with pytest.raises(InvalidInput, match="expected epsilon to be positive"):
+        build("currot", problem(), epsilon=-1.0)
+
+
+def test_a_function_gets_a_source_that_was_found():
+    curriculum = build(lambda facts: Gradient(facts.source, facts.target, threshold=facts.threshold), problem())
+    assert isinstance(curriculum, Search)
+    assert run(curriculum, lambda c: np.full(len(c), 9.0), 12)[-1].alpha == 1.0

@@ -33,10 +33,10 @@ def point_mass(**options: object) -> SPDL:
     return SPDL(points, points, PLANE, **{**POINT_MASS, "steps_per_iteration": 100, **options})  # type: ignore[arg-type]
 
 
-def feed(state: gd.State, rng: np.random.Generator, value: float | None = None, n: int = 40) -> gd.Episodes:
+def feed(state: gd.State, rng: np.random.Generator, value: float | None = None, n: int = 40) -> gd.EpisodeBatch:
     contexts = state.distribution.sample(rng, n)
     returns = np.abs(np.sin(contexts.sum(axis=1))) if value is None else np.full(n, value)
-    return gd.Episodes(contexts, returns, np.full(n, 5), np.full(n, state.stage))
+    return gd.EpisodeBatch(contexts, returns, np.full(n, 5), np.full(n, state.stage))
 
 
 @pytest.mark.parametrize("options", [{}, {"alpha_offset": 9}, {"max_kl": 0.3}, {"zeta": 0.2}])
@@ -117,7 +117,7 @@ def test_iterations_count_all_steps_and_learn_from_their_own_stage() -> None:
     rng = np.random.default_rng(7)
     curriculum = line(steps_per_iteration=100)
     state = curriculum.init(rng)
-    early = gd.Episodes(np.full((4, 1), 3.0), np.ones(4), np.full(4, 24), [0, 0, -1, -1])
+    early = gd.EpisodeBatch(np.full((4, 1), 3.0), np.ones(4), np.full(4, 24), [0, 0, -1, -1])
     state = curriculum.update(state, early, rng)
     assert (state.steps, len(state.pending), state.iteration) == (96, 2, 0)
     state = curriculum.update(state, early, rng)
@@ -142,7 +142,9 @@ def test_returns_as_large_as_they_may_be_do_not_end_the_run() -> None:
     rng = np.random.default_rng(9)
     curriculum = line()
     state = curriculum.init(rng)
-    wild = gd.Episodes(np.array([[3.0], [9.0], [3.1]]), [1e149, 1e-300, 1e150], np.full(3, 50), np.zeros(3, dtype=int))
+    wild = gd.EpisodeBatch(
+        np.array([[3.0], [9.0], [3.1]]), [1e149, 1e-300, 1e150], np.full(3, 50), np.zeros(3, dtype=int)
+    )
     after = curriculum.update(state, wild, rng)
     assert after.iteration == 1
     assert np.isfinite(after.distribution.points).all()
@@ -155,7 +157,7 @@ def test_returns_as_large_as_they_may_be_lead_where_small_ones_lead(worst: float
     episodes = feed(first, np.random.default_rng(10))
 
     def after(scale: float, worst: float) -> gd.State:
-        huge = gd.Episodes(episodes.contexts, scale * episodes.returns + worst, episodes.lengths, episodes.stages)
+        huge = gd.EpisodeBatch(episodes.contexts, scale * episodes.returns + worst, episodes.lengths, episodes.stages)
         return line(alpha_offset=9, worst_return=worst).update(first, huge, np.random.default_rng(11))
 
     small, large = after(1.0, 0.0), after(1e148, worst)

@@ -29,7 +29,7 @@ def walk(value: Value, rounds: int, method: Constrained = METHOD) -> list[Constr
     states = [method.init(rng)]
     for _ in range(rounds):
         contexts = states[-1].distribution.sample(rng, 20)
-        episodes = gd.Episodes(contexts, value(contexts), np.full(20, 9), np.full(20, states[-1].stage))
+        episodes = gd.EpisodeBatch(contexts, value(contexts), np.full(20, 9), np.full(20, states[-1].stage))
         states.append(method.update(states[-1], episodes, rng))
     return states
 
@@ -55,7 +55,7 @@ def test_an_agent_that_can_do_it_is_led_along_the_geodesic_to_the_target_itself(
     assert last.stage == moving.sum() < 20  # once there, no new stages
 
 
-def test_an_incompetent_agent_is_waited_for() -> None:
+def test_it_waits_for_an_incompetent_agent() -> None:
     states = walk(always(4.9), 6)
     assert [state.stage for state in states] == [0] * 7
     assert not states[-1].competent
@@ -66,8 +66,8 @@ def test_it_stays_within_epsilon_and_stops_where_the_mean_return_meets_the_thres
     states = walk(half, 60)
     assert max(w2(before, after) for before, after in pairwise(states)) <= METHOD.epsilon + 1e-12
     middles = [state.particles[:, 0].mean() for state in states[30:]]
-    width = METHOD.epsilon * SPACE.unit_length[0]
-    assert 5.0 - 2 * width < min(middles) < max(middles) < 5.0 + 2 * width
+    bandwidth = METHOD.epsilon * SPACE.unit_length[0]
+    assert 5.0 - 2 * bandwidth < min(middles) < max(middles) < 5.0 + 2 * bandwidth
 
 
 def test_the_mean_is_constrained_where_currot_constrains_every_particle() -> None:
@@ -116,7 +116,7 @@ def test_it_goes_back_towards_mastered_contexts_when_the_agent_forgets() -> None
     state = walk(always(9.0), 6)[-1]
     contexts = np.concatenate([state.distribution.sample(rng, 60), SOURCE.sample(rng, 20)])
     returns = np.concatenate([np.zeros(60), np.full(20, 9.0)])
-    episodes = gd.Episodes(contexts, returns, np.full(80, 9), np.full(80, state.stage))
+    episodes = gd.EpisodeBatch(contexts, returns, np.full(80, 9), np.full(80, state.stage))
     after = METHOD.update(state, episodes, rng)
     assert (after.event, after.stage) == ("moved back", state.stage + 1)
     assert after.alpha < state.alpha

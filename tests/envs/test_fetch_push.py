@@ -15,19 +15,20 @@ from gymnasium.utils.env_checker import check_env
 import geodesic as gd
 from extras import WITH_MUJOCO, needs_mujoco
 from geodesic import envs
-from geodesic.envs import fetch_model
 from geodesic.envs.gymnasium import put_context
 from geodesic.tasks import catalogue
 
 if WITH_MUJOCO:
     import mujoco
 
+    from geodesic.envs import fetch_push
     from geodesic.envs.fetch_push import FetchPush
+    from geodesic.envs.snapshots import set_simulator_state, simulator_state
 
     class Stock(FetchPush):
-        """The stock table and base, where the box stands farther away."""
+        """The stock table and base, where the box is farther away."""
 
-        geometry = fetch_model.STOCK
+        geometry = fetch_push.STOCK
         context_space = gd.ContextSpace([0.8, 0.4], [2.0, 1.1])
 
 
@@ -36,7 +37,7 @@ AHEAD = np.array([1.0, 0.0, 0.0, 0.0], np.float32)  # pushes the box
 
 
 def actions(seed, n=50):
-    """Random ones with a drift, so that they lead somewhere: into the box, the table, the robot itself."""
+    """Random actions with a drift, so that the arm meets the box, the table and itself."""
     rng = np.random.default_rng(seed)
     return (rng.uniform(-1, 1, 4) + rng.normal(0, 0.5, (n, 4))).clip(-1, 1).astype(np.float32)
 
@@ -69,7 +70,7 @@ def test_with_the_stock_geometry_it_is_gymnasium_robotics_bit_by_bit(stock, seed
     stock.reset(seed=seed)
     ours.reset(seed=seed)
     state = ours.save_state()
-    state["physics"], state["goal"] = ours._world.state(stock.data), stock.goal
+    state["physics"], state["goal"] = simulator_state(stock.model, stock.data), stock.goal
     ours.restore_state(state)
     for action in actions(seed):
         theirs, reward, _, _, info = stock.step(action)
@@ -90,7 +91,7 @@ def test_the_stock_start_is_gymnasium_robotics(stock):
     assert start[3] - start[0] == pytest.approx(0.15, abs=1e-4)
 
 
-def test_an_episode_begins_as_the_authors_does(env):
+def test_an_episode_starts_as_the_authors_does(env):
     obs, info = env.reset(seed=0, options={"context": [1.3, 0.5]})
     np.testing.assert_allclose(obs[:3], [0.991, 0.749, 0.414], atol=6e-4)
     np.testing.assert_allclose(obs[3:6], [1.141, 0.749, 0.425], atol=6e-4)
@@ -107,7 +108,7 @@ def test_an_episode_begins_as_the_authors_does(env):
 
 def test_the_tables_friction_has_no_effect(env):
     """MuJoCo takes the larger value of a contact, and the box has 1."""
-    smooth = fetch_model.build(fetch_model.Geometry(friction=None))
+    smooth = fetch_push.build(fetch_push.Geometry(friction=None))
     other = FetchPush()
     other._world = smooth
     other._attach(mujoco.MjData(smooth.model))
@@ -118,16 +119,16 @@ def test_the_tables_friction_has_no_effect(env):
 
 def test_the_whole_context_space_lies_on_the_table(env):
     corners = [[x, y] for x in (0.8, 1.5) for y in (0.4, 1.1)]
-    (x, y, _), (width, depth, _) = fetch_model.PAPER.table, fetch_model.PAPER.halves
+    (x, y, _), (width, depth, _) = fetch_push.PAPER.table, fetch_push.PAPER.halves
     for corner in corners:
         assert abs(corner[0] - x) < width
         assert abs(corner[1] - y) < depth
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_leaving_out_pairs_that_cannot_touch_changes_no_bit(env, monkeypatch, seed):
-    monkeypatch.setattr(fetch_model, "APART", ())
-    full = fetch_model.build.__wrapped__(fetch_model.PAPER)
+def test_excluding_contacts_changes_no_bit(env, monkeypatch, seed):
+    monkeypatch.setattr(fetch_push, "EXCLUDED_CONTACTS", ())
+    full = fetch_push.build.__wrapped__(fetch_push.PAPER)
     assert full.model.nexclude < env._world.model.nexclude
     other = FetchPush()
     other._world = full
@@ -138,14 +139,14 @@ def test_leaving_out_pairs_that_cannot_touch_changes_no_bit(env, monkeypatch, se
     np.testing.assert_array_equal(env.save_state()["physics"], other.save_state()["physics"])
 
 
-def test_the_pairs_left_out_touch_in_no_posture(monkeypatch):
+def test_excluded_contacts_occur_in_no_posture(monkeypatch):
     """In random postures within the joints' ranges, and a little beyond, they are at least a centimetre apart."""
-    pairs = {frozenset(pair) for pair in fetch_model.APART}
-    monkeypatch.setattr(fetch_model, "APART", ())
-    world = fetch_model.build.__wrapped__(fetch_model.PAPER)
+    pairs = {frozenset((body, other)) for body, others in fetch_push.EXCLUDED_CONTACTS for other in others}
+    monkeypatch.setattr(fetch_push, "EXCLUDED_CONTACTS", ())
+    world = fetch_push.build.__wrapped__(fetch_push.PAPER)
     model, data, rng = world.model, mujoco.MjData(world.model), np.random.default_rng(0)
     model.geom_margin[:] = 0.01
-    world.put(data, world.start)
+    set_simulator_state(model, data, world.start)
     joints = [model.joint(index) for index in range(model.njnt) if model.joint(index).name.startswith("robot0:")][4:]
     names = [model.body(body).name for body in model.geom_bodyid]
     touched = set()
@@ -162,7 +163,7 @@ def test_the_pairs_left_out_touch_in_no_posture(monkeypatch):
 
 
 def test_a_box_pushed_to_its_goal_earns_zeros(env):
-    """-1 until it is within the radius, 0 and success then; cut after 50 steps, never ended before."""
+    """-1 until it is within the radius, then 0 and success; truncated after 50 steps, never terminated."""
     env.reset(seed=0, options={"context": [1.35, env.box[1]]})
     rewards, inside = [], []
     for step in range(50):
@@ -226,8 +227,8 @@ def test_source_and_target_match_the_papers_fits(env):
     np.testing.assert_allclose(target.cov(), cov, atol=0.001)
 
 
-def test_a_snapshot_goes_on_with_the_same_bits():
-    """In the middle of an episode and across its end, into another environment, whatever that one did before."""
+def test_a_snapshot_continues_with_the_same_bits():
+    """From the middle of an episode across its end, in another environment, whatever that one did before."""
     env, other = FetchPush(), FetchPush()
     env.reset(seed=5, options={"context": [1.3, 0.6]})
     play(env, actions(1, 23))
@@ -246,7 +247,7 @@ def test_a_snapshot_goes_on_with_the_same_bits():
     np.testing.assert_array_equal(play(env, rest), play(other, rest))
 
 
-def test_the_state_of_something_else_is_refused(env):
+def test_the_state_of_another_environment_is_refused(env):
     env.reset(seed=0)
     with pytest.raises(gd.GeodesicError) as caught:
         env.restore_state({**env.save_state(), "physics": np.zeros(3)})
@@ -282,10 +283,10 @@ def test_gymnasium_finds_nothing_wrong():
         check_env(env.unwrapped, skip_render_check=True)
 
 
-def test_the_task_shows_the_goal_and_puts_contexts_in():
+def test_the_task_plots_the_box_and_sets_contexts():
     task = catalogue.load("fetch-push")
     assert task.least == -50.0
-    assert task.drawing.star == "box"
+    assert task.plot.star == "box"
     env = task.make()
     assert env.observation_space.shape == (28,)
     obs, info = env.reset(seed=0, options={"context": [1.2, 1.0]})
@@ -303,7 +304,7 @@ def test_the_task_shows_the_goal_and_puts_contexts_in():
     [
         ({"success_radius": 0.3}, "expected success_radius between 0 and 0.212, got 0.3"),
         ({"success_radius": 0.0}, "expected success_radius between 0 and 0.212, got 0.0"),
-        ({"goal_noise": -1.0}, "expected goal_noise of at least 0, got -1.0"),
+        ({"goal_noise": -1.0}, "expected goal_noise to be non-negative, got -1.0"),
     ],
 )
 def test_options_out_of_range_are_refused(options, message):
@@ -313,7 +314,7 @@ def test_options_out_of_range_are_refused(options, message):
 
 
 @pytest.mark.parametrize("action", [np.zeros(3), np.full(4, np.nan)])
-def test_an_action_that_is_none_is_refused(env, action):
+def test_an_invalid_action_is_refused(env, action):
     env.reset(seed=0)
     with pytest.raises(gd.GeodesicError, match="expected an action in Box"):
         env.step(action)
@@ -342,7 +343,7 @@ def rendered(gl):
     return done.stdout.strip() or done.stderr
 
 
-def test_it_is_drawn_with_its_goal_where_opengl_is_there():
+def test_it_renders_its_goal_if_opengl_is_available():
     said = rendered("egl")
     if not said.startswith("picture"):
         pytest.skip(f"no EGL on this machine: {said.splitlines()[-1]}")
@@ -361,5 +362,5 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
         importlib.util, "find_spec", lambda name, *rest: None if name == "mujoco" else found(name, *rest)
     )
     with pytest.raises(gd.GeodesicError) as caught:
-        fetch_model.simulator()
+        fetch_push.simulator()
     assert str(caught.value) == "mujoco is not installed; try: pip install 'geodesic-rl[mujoco]'"

@@ -1,4 +1,4 @@
-"""Contexts in anyone's Gymnasium environment, and contextual MDPs as Gymnasium environments."""
+"""Contexts in any Gymnasium environment, and contextual MDPs as Gymnasium environments."""
 
 import warnings
 
@@ -9,24 +9,24 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import geodesic as gd
-from geodesic.envs.gymnasium import ContextualEnv
+from geodesic.envs.cmdp import ContextualEnv
 from geodesic.errors import InvalidInput
 
 CONTEXTS = {"gravity": (5.0, 15.0, "m/s²"), "length": (0.25, 1.25, "m")}
 
 
-def apply(env, gravity, length):
+def set_context(env, gravity, length):
     env.gravity = gravity
     env.length = length
-    env.polemass_length = env.masspole * length  # which CartPole computes once, when it is made
+    env.polemass_length = env.masspole * length  # which CartPole computes only in its constructor
 
 
 def cart_pole(**options):
-    return gd.ContextWrapper(gym.make("CartPole-v1"), CONTEXTS, apply, **options)
+    return gd.ContextWrapper(gym.make("CartPole-v1"), CONTEXTS, set_context, **options)
 
 
 class Recorder(gym.Env):
-    """Says at reset which value is in place, and which options came; any observation space."""
+    """Records the weight and the options of every reset; any observation space."""
 
     action_space = gym.spaces.Discrete(2)
 
@@ -43,14 +43,14 @@ class Recorder(gym.Env):
         return self.value, 1.0, False, False, {"own": "entry", "stage": "overwritten"}
 
 
-def weigh(env, weight):
+def set_weight(env, weight):
     env.weight = weight
 
 
 def recorder(space=None, value=None, **options):
     box = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
     inner = Recorder(box if space is None else space, np.zeros(2, np.float32) if value is None else value)
-    return gd.ContextWrapper(inner, {"weight": (0.0, 4.0)}, weigh, **options)
+    return gd.ContextWrapper(inner, {"weight": (0.0, 4.0)}, set_weight, **options)
 
 
 def rollout(env, actions):
@@ -81,7 +81,7 @@ def test_the_dynamics_are_those_of_the_context():
     assert np.abs(heavy - light)[:, :4].max() > 0.01
 
 
-def test_contexts_do_not_use_up_the_environments_own_randomness():
+def test_contexts_do_not_change_the_environments_own_randomness():
     env, plain = cart_pole(), gym.make("CartPole-v1")
     np.testing.assert_array_equal(env.reset(seed=3)[0][:4], plain.reset(seed=3)[0])
     np.testing.assert_array_equal(env.reset()[0][:4], plain.reset()[0])
@@ -130,14 +130,14 @@ def test_the_observations_dtype_stays():
         (gym.spaces.Box(0, 9, (3,), np.int64), np.zeros(3, np.int64), "Box(0, 9, (3,), int64)"),
     ],
 )
-def test_what_cannot_be_extended_is_refused_but_may_go_unobserved(space, value, named):
+def test_an_observation_that_cannot_be_extended_is_refused_unless_the_context_is_unobserved(space, value, named):
     with pytest.raises(InvalidInput) as caught:
         recorder(space, value)
     assert str(caught.value) == (
         f"expected a Dict or a one-dimensional Box of floats to append the context to, got {named}; "
-        "try observe=False, or flatten the observation first"
+        "try observe_context=False, or flatten the observation first"
     )
-    env = recorder(space, value, observe=False)
+    env = recorder(space, value, observe_context=False)
     assert env.observation_space is space
     assert env.reset(options={"context": [2.0]})[0] is value
     assert env.step(0)[0] is value
@@ -173,7 +173,7 @@ def test_contexts_come_from_the_distribution_that_was_set():
     assert env.distribution.points[:, 0].tolist() == [6.0, 7.0, 8.0]
 
 
-def test_a_context_that_is_asked_for_wins():
+def test_a_context_in_the_options_is_used_once():
     env = cart_pole()
     env.set_distribution(gd.Particles([[6.0, 0.5]]))
     _, info = env.reset(seed=0, options={"context": np.array([11.0, 0.75])})
@@ -221,7 +221,7 @@ def test_a_distribution_replaced_mid_episode_leaves_the_episode_its_context_and_
     assert after["stage"] == 5
 
 
-def test_info_keeps_what_the_environment_says_and_a_copy_of_the_context():
+def test_info_keeps_the_environments_entries_and_a_copy_of_the_context():
     env = recorder()
     _, info = env.reset(options={"context": [1.0]})
     *_, later = env.step(0)
@@ -236,20 +236,20 @@ def test_info_keeps_what_the_environment_says_and_a_copy_of_the_context():
     [
         (
             lambda: gd.ContextWrapper(gym.make("CartPole-v1"), CONTEXTS, None),
-            "expected apply to be a function apply(env, **context), got None",
+            "expected set_context to be a function, got None",
         ),
         (
-            lambda: gd.ContextWrapper(gym.make("CartPole-v1"), [(0, 1)], apply),
+            lambda: gd.ContextWrapper(gym.make("CartPole-v1"), [(0, 1)], set_context),
             "expected contexts as {name: (low, high)}, got [(0, 1)]",
         ),
         (
-            lambda: gd.ContextWrapper(gym.make("CartPole-v1"), {"mass": (0, 1)}, apply).reset(),
-            "expected apply(env, mass) to put a context into <CartPoleEnv<CartPole-v1>>, "
-            "got TypeError: apply() got an unexpected keyword argument 'mass'",
+            lambda: gd.ContextWrapper(gym.make("CartPole-v1"), {"mass": (0, 1)}, set_context).reset(),
+            "expected set_context(env, mass) to set the context of <CartPoleEnv<CartPole-v1>>, "
+            "got TypeError: set_context() got an unexpected keyword argument 'mass'",
         ),
         (
             lambda: gd.ContextWrapper(gym.make("CartPole-v1"), {"x": (2, 2)}, lambda env, x: 1 / (x - 2)).reset(),
-            "expected apply(env, x) to put a context into <CartPoleEnv<CartPole-v1>>, "
+            "expected set_context(env, x) to set the context of <CartPoleEnv<CartPole-v1>>, "
             "got ZeroDivisionError: float division by zero",
         ),
     ],
@@ -260,10 +260,10 @@ def test_refusals(make, message):
     assert str(caught.value) == message
 
 
-def test_a_context_space_will_do_in_place_of_bounds():
+def test_contexts_may_be_a_context_space():
     space = gd.ContextSpace.discrete([[1.0], [3.0]], ("weight",))
     env = gd.ContextWrapper(
-        Recorder(gym.spaces.Box(-1.0, 1.0, (2,), np.float32), np.zeros(2, np.float32)), space, weigh
+        Recorder(gym.spaces.Box(-1.0, 1.0, (2,), np.float32), np.zeros(2, np.float32)), space, set_weight
     )
     assert env.context_space is space
     assert {env.reset(seed=seed)[1]["context"][0] for seed in range(20)} == {1.0, 3.0}
@@ -276,12 +276,12 @@ def complaints(env):
     return {str(warning.message) for warning in seen if "different from the unwrapped version" not in str(warning)}
 
 
-@pytest.mark.parametrize("observe", [True, False])
-def test_gymnasium_finds_nothing_that_it_does_not_find_in_the_plain_environment(observe):
-    assert complaints(cart_pole(observe=observe)) <= complaints(gym.make("CartPole-v1").unwrapped)
+@pytest.mark.parametrize("observe_context", [True, False])
+def test_gymnasiums_checker_adds_no_complaint_to_the_plain_environments(observe_context):
+    assert complaints(cart_pole(observe_context=observe_context)) <= complaints(gym.make("CartPole-v1").unwrapped)
 
 
-def test_gymnasium_can_make_it_again_from_its_spec():
+def test_gymnasium_recreates_it_from_its_spec():
     env = cart_pole()
     again = env.spec.make()
     assert isinstance(again, gd.ContextWrapper)
@@ -289,7 +289,7 @@ def test_gymnasium_can_make_it_again_from_its_spec():
 
 
 class Counter(gd.ContextualMDP):
-    """Counts its steps in units of the context; ends at four; says nothing of success and draws nothing."""
+    """Counts its steps in units of the context and ends at four; reports no success and has no picture."""
 
     observation_space = gym.spaces.Box(0.0, 100.0, (1,), np.float32)
     action_space = gym.spaces.Discrete(2)
@@ -315,7 +315,7 @@ def counter(render_mode=None):
     return ContextualEnv(Counter(), gd.ContextSpace([1.0], [4.0]), gd.Particles([[1.0], [4.0]]), render_mode)
 
 
-def test_an_mdp_in_jax_steps_ends_and_is_cut_as_it_says():
+def test_an_mdp_in_jax_steps_terminates_and_truncates():
     env = counter()
     for context, expected in (
         ([1.0], [(1.0, False, False), (1.0, False, False), (1.0, False, True)]),
@@ -327,13 +327,13 @@ def test_an_mdp_in_jax_steps_ends_and_is_cut_as_it_says():
         assert [env.step(0)[1:4] for _ in expected] == expected
 
 
-def test_success_that_is_not_stated_is_not_in_info():
+def test_unknown_success_is_not_in_info():
     env = counter()
     env.reset(seed=0)
     assert "is_success" not in env.step(0)[-1]
 
 
-def test_an_mdp_that_draws_nothing_says_what_to_add():
+def test_rendering_without_an_image_says_what_to_add():
     env = counter("rgb_array")
     env.reset(seed=0)
     with pytest.raises(InvalidInput) as caught:
@@ -354,5 +354,5 @@ def test_actions_outside_and_unknown_render_modes_are_refused():
     assert str(caught.value) == "expected render_mode None or 'rgb_array', got 'human'"
 
 
-def test_gymnasium_accepts_an_mdp_of_ones_own():
+def test_gymnasiums_checker_accepts_an_mdp():
     assert complaints(counter()) == set()

@@ -58,7 +58,7 @@ def test_following_the_shortest_path_returns_minus_its_length():
         assert (total, truncated, info["is_success"]) == (-length, False, True)
 
 
-def test_an_episode_is_cut_off_after_100_steps():
+def test_an_episode_is_truncated_after_100_steps():
     env = gym.make("geodesic/Maze-v0").unwrapped
     env.reset(seed=0, options={"context": [1, 1]})
     steps = [env.step(0) for _ in range(100)]
@@ -107,7 +107,7 @@ def test_the_metrics_order_starts_as_the_steps_do(maze):
     assert (contextual[~np.eye(51, dtype=bool)] > 0).all()
 
 
-def test_every_metric_keeps_to_the_cells(maze):
+def test_geodesics_of_every_metric_stay_on_the_cells(maze):
     rng = np.random.default_rng(0)
     for name in table("maze")["metrics"]:
         path = gd.Geodesic(maze.source(rng), maze.target(rng), maze.metric(name))
@@ -115,7 +115,7 @@ def test_every_metric_keeps_to_the_cells(maze):
             maze.context_space.check(path(alpha).points)
 
 
-def test_the_geodesic_goes_through_intermediate_difficulty_where_the_mixture_does_not(maze):
+def test_the_geodesic_passes_through_intermediate_difficulty(maze):
     rng = np.random.default_rng(0)
     source, target = maze.source(rng), maze.target(rng)
     halfway = gd.Geodesic(source, target, maze.metric("contextual"))(0.5)
@@ -147,8 +147,8 @@ def test_a_layout_may_be_a_file(tmp_path):
     with pytest.raises(InvalidInput) as caught:
         Maze("nowhere.txt")
     assert str(caught.value) == (
-        "expected a layout in text, or a file that holds one, got 'nowhere.txt': "
-        "[Errno 2] No such file or directory: 'nowhere.txt'"
+        "expected a layout as a string, or a file that holds one, got 'nowhere.txt': "
+        "cannot read it: No such file or directory"
     )
 
 

@@ -1,4 +1,4 @@
-"""Sparse goal reaching: the corridor around the square, what of the target can be reached, and the bound on returns."""
+"""Sparse goal reaching: the corridor around the square, its reachable goals, and the bound on returns."""
 
 import warnings
 
@@ -11,14 +11,14 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geodesic.envs.around import blocked, way_around
-from geodesic.envs.sparse_goal import SparseGoal, nearest_place, put_back, stands
+from geodesic.envs.plane import crosses_box, path_length_around
+from geodesic.envs.sparse_goal import SparseGoal, in_corridor, keep_in_corridor, nearest_in_corridor
 from geodesic.tasks import catalogue
 
 MDP = SparseGoal()
 KEY = jax.random.key(0)
 FAR = jnp.array([9.0, 9.0, 0.05])
-quick = jax.jit(put_back)
+quick = jax.jit(keep_in_corridor)
 
 
 def step(place, action):
@@ -29,7 +29,7 @@ def step(place, action):
     ("action", "move"),
     [((1.0, 0.0), (0.3, 0.0)), ((0.3, -0.4), (0.09, -0.12)), ((1.0, 1.0), (0.3 / 2**0.5, 0.3 / 2**0.5))],
 )
-def test_a_move_is_a_share_of_the_action_and_never_longer_than_3_tenths(action, move):
+def test_a_move_is_proportional_to_the_action_and_at_most_3_tenths(action, move):
     np.testing.assert_allclose(step((-6.0, -6.0), action), np.add((-6.0, -6.0), move), atol=1e-6)
 
 
@@ -46,16 +46,16 @@ def test_a_move_is_a_share_of_the_action_and_never_longer_than_3_tenths(action, 
         ((-5.0, 4.95), (0.6, 0.8), (-4.82, 5.19)),  # off the end of an edge
     ],
 )
-def test_a_step_into_the_square_or_out_of_the_arena_is_put_back(place, action, to):
+def test_a_step_out_of_the_corridor_is_set_back(place, action, to):
     np.testing.assert_allclose(step(place, action), to, atol=1e-5)
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(x=st.floats(-7, 7), y=st.floats(-7, 7), dx=st.floats(-0.3, 0.3), dy=st.floats(-0.3, 0.3))
-def test_wherever_it_stands_a_step_ends_where_it_can_stand_and_is_no_longer(x, y, dx, dy):
-    start = np.float32(nearest_place(np.array([[x, y]]))[0])
+def test_every_step_ends_in_the_corridor_and_is_no_longer(x, y, dx, dy):
+    start = np.float32(nearest_in_corridor(np.array([[x, y]]))[0])
     end = np.asarray(quick(start, start + np.float32([dx, dy])))
-    assert stands(end[None])[0]
+    assert in_corridor(end[None])[0]
     assert np.abs(end - start).max() <= 0.3 + 1e-5
 
 
@@ -77,22 +77,22 @@ def test_success_ends_it_with_0_and_any_other_step_costs_1():
     assert MDP.reward(near, jnp.zeros(2), away, KEY, goal) == -1.0
 
 
-def test_of_the_target_3_tenths_can_be_stood_on_and_a_little_more_reached():
+def test_3_tenths_of_the_target_lie_in_the_corridor_and_a_little_more_can_be_reached():
     """Areas: 14^2 - 10^2 of 18^2; within 0.05 of it, bands along 56 and 40 and four rounded corners more."""
     x, y = np.meshgrid(*2 * [np.arange(180) / 10 - 8.95])
-    assert stands(np.column_stack([x.ravel(), y.ravel()])).mean() == pytest.approx(96 / 324, abs=1e-9)
+    assert in_corridor(np.column_stack([x.ravel(), y.ravel()])).mean() == pytest.approx(96 / 324, abs=1e-9)
     assert round(96 / 324, 3) == 0.296
     reached = (96 + 56 * 0.05 + np.pi * 0.05**2 + 10**2 - 9.9**2) / 324
     goals = np.column_stack([np.random.default_rng(0).uniform(-9, 9, (200_000, 2)), np.full(200_000, 0.05)])
     assert MDP.is_feasible(goals).mean() == pytest.approx(reached, abs=4e-3)
     target = MDP.target(np.random.default_rng(0))
-    assert stands(target.points).mean() == pytest.approx(0.296, abs=0.05)
+    assert in_corridor(target.points).mean() == pytest.approx(0.296, abs=0.05)
 
 
-def test_agents_are_evaluated_where_the_point_can_stand():
+def test_agents_are_evaluated_in_the_corridor():
     task = catalogue.load("sparse-goal")
     assert len(task.evaluation_particles) == 500
-    assert stands(task.evaluation_particles.points).all()
+    assert in_corridor(task.evaluation_particles.points).all()
     assert task.infeasible(task.evaluation_particles) == 0
     assert task.infeasible(task.target_particles) == pytest.approx(0.69, abs=0.05)
     assert set(task.evaluation_particles.points[:, 2]) == set(task.target_particles.points[:, 2]) == {0.05}
@@ -114,18 +114,18 @@ def test_a_wide_tolerance_makes_any_goal_feasible():
         ((0.0, 0.0), np.inf),
     ],
 )
-def test_the_way_around_the_square_has_a_closed_form(goal, length):
+def test_the_path_around_the_square_has_a_closed_form(goal, length):
     corner = np.full(2, 5.0)
     corners = np.array([(-5.0, -5.0), (-5.0, 5.0), (5.0, -5.0), (5.0, 5.0)])
-    way = way_around(np.array([[-6.0, -6.0]]), np.array([goal]), -corner, corner, corners)
+    way = path_length_around(np.array([[-6.0, -6.0]]), np.array([goal]), -corner, corner, corners)
     assert way[0] == pytest.approx(length)
-    assert not blocked(np.array([[-5.0, -9.0]]), np.array([[-5.0, 9.0]]), -corner, corner)[0]
-    assert blocked(np.array([[-9.0, 0.0]]), np.array([[9.0, 0.1]]), -corner, corner)[0]
+    assert not crosses_box(np.array([[-5.0, -9.0]]), np.array([[-5.0, 9.0]]), -corner, corner)[0]
+    assert crosses_box(np.array([[-9.0, 0.0]]), np.array([[9.0, 0.1]]), -corner, corner)[0]
 
 
 @pytest.mark.parametrize("goal", [(-6.0, 6.5), (6.5, -5.5), (0.0, 6.0), (6.0, 6.0), (5.0, 0.0), (6.9, 6.9)])
-def test_the_bound_on_the_return_is_met_by_the_shortest_way_to_a_few_steps(goal):
-    """A point that heads for the next corner of its way, from the start nearest to the goal."""
+def test_the_shortest_path_meets_the_bound_on_the_return_within_a_few_steps(goal):
+    """The point heads for the next corner of its path, from the start nearest to the goal."""
     goal = np.array(goal)
     bound = MDP.best_return(np.array([[*goal, 0.05]]))[0]
     turn = [np.array([-5.0, 5.0])] if goal[1] > goal[0] else [np.array([5.0, -5.0])]
@@ -141,7 +141,7 @@ def test_the_bound_on_the_return_is_met_by_the_shortest_way_to_a_few_steps(goal)
     assert bound - 3 <= 1 - steps <= bound
 
 
-def test_the_bound_is_the_worst_where_nothing_can_be_reached_and_0_where_the_first_step_does():
+def test_the_bound_is_the_worst_return_off_reach_and_0_for_one_step():
     contexts = np.array([[0.0, 0.0, 0.05], [-6.0, -6.0, 0.05], [9.0, 9.0, 18.0]])
     assert MDP.best_return(contexts).tolist() == [-200.0, 0.0, -5.0]  # 10 * sqrt(2) + 4 * sqrt(2) - 18 is 6 steps
 
@@ -158,4 +158,4 @@ def test_gymnasiums_check_passes_and_the_picture_shows_goal_point_and_walls():
     assert picture[126 - 84, 126 + 84].tolist() == [60, 170, 90]
     x, y = (int(126 + side * 14 * value) for side, value in ((1, obs[0]), (-1, obs[1])))
     assert picture[y, x].tolist() == [200, 60, 50]
-    assert catalogue.load("sparse-goal").drawing.walls == MDP.walls
+    assert catalogue.load("sparse-goal").plot.walls == MDP.walls

@@ -1,4 +1,4 @@
-"""U-Maze: walls hold, the way around them is known, and no policy can beat the bound on its return."""
+"""U-Maze: walls hold, the shortest path around them is known, and no policy beats the bound on its return."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def states(points: np.ndarray, headings: np.ndarray) -> UMazeState:
 
 
 def free(points: np.ndarray) -> np.ndarray:
-    """Written anew, in double precision, from the statement of the walls: strictly off each of them."""
+    """An independent test in double precision: strictly off each wall."""
     x, y = points.T
     inside = (np.abs(x - 4) < 5.6) & (np.abs(y - 4) < 5.6)
     return inside & ~((x <= 6.4) & (y >= 1.6) & (y <= 6.4))
 
 
 def clear(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """No place on the way lies in a wall, up to single precision: 2001 places on a way of at most 1."""
-    shares = np.linspace(0, 1, 2001)[:, None, None]
-    x, y = np.moveaxis(starts + shares * (ends - starts), -1, 0)
+    """No point of the path lies in a wall, up to single precision: 2001 points on a path of at most 1."""
+    fractions = np.linspace(0, 1, 2001)[:, None, None]
+    x, y = np.moveaxis(starts + fractions * (ends - starts), -1, 0)
     return ~((x < 6.4 - 1e-5) & (y > 1.6 + 1e-5) & (y < 6.4 - 1e-5)).any(axis=0)
 
 
@@ -70,7 +70,7 @@ def test_no_move_crosses_a_wall_in_a_long_random_drive() -> None:
         ends = np.stack([following.x, following.y], axis=1).astype(float)
         assert free(ends).all()
         points, headings = ends, np.asarray(following.heading)
-    assert (points[:, 1] > 6.4).any(), "some of them should have come around the wall"
+    assert (points[:, 1] > 6.4).any(), "some should have passed around the wall"
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_observation_reward_and_end() -> None:
     assert ENV.terminal(following, KEY, goal)
 
 
-def test_feasible_goals_are_those_within_reach_of_a_free_place() -> None:
+def test_feasible_goals_are_those_within_reach_of_a_free_position() -> None:
     goals = np.array([[0, 0], [0, 8], [0, 4], [0, 2.19], [0, 2.21], [5.81, 4], [5.79, 4], [-2, -2], [10, 10]])
     assert ENV.is_feasible(goals).tolist() == [True, True, False, True, False, True, False, True, True]
 
 
-def test_shortest_ways_turn_at_the_corners() -> None:
+def test_shortest_paths_turn_at_the_corners() -> None:
     here = np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [7.0, 0.0], [0.0, 0.0]])
     there = np.array([[3.0, -1.0], [8.0, 4.0], [0.0, 8.0], [7.0, 8.0], [0.0, 4.0]])
     low, high = np.hypot(6.4, 1.6), np.hypot(6.4, 1.6)
@@ -121,7 +121,7 @@ def test_shortest_ways_turn_at_the_corners() -> None:
     np.testing.assert_allclose(path_length(there, here), expected)
 
 
-def test_shortest_ways_agree_with_a_fine_grid() -> None:
+def test_shortest_paths_agree_with_a_fine_grid() -> None:
     """Dijkstra on a grid with 16 directions is at most 2.7 % too long, never too short."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import dijkstra
@@ -166,7 +166,7 @@ def test_no_drive_beats_the_bound_on_its_return() -> None:
     assert (bound[~ENV.is_feasible(goals)] == -1).all()
 
 
-def test_the_bound_is_met_where_the_way_is_straight() -> None:
+def test_straight_paths_meet_the_bound() -> None:
     np.testing.assert_allclose(
         ENV.best_return(np.array([[0.0, 0.0], [1.6, 0.0], [1.7, 0.0], [5.5, 0.0]])), [1, 1, 0.99, 0.96]
     )
@@ -182,7 +182,7 @@ def test_source_and_target_are_as_stated() -> None:
     assert 0.005 < 1 - ENV.is_feasible(wide).mean() < 0.025
 
 
-def test_nearest_free_place() -> None:
+def test_nearest_free_position() -> None:
     got = nearest_free(np.array([[0.0, 2.0], [6.0, 4.0], [0.0, 6.0], [-2.0, 10.0], [8.0, 4.0]]))
     np.testing.assert_allclose(got, [[0, 1.6], [6.4, 4], [0, 6.4], [-1.6, 9.6], [8, 4]])
 
@@ -233,23 +233,23 @@ def test_image_shows_walls_goal_and_point() -> None:
 
 def test_goal_noise_moves_the_goal_of_each_episode_and_the_agent_sees_it() -> None:
     noisy, goal = UMaze(goal_noise=0.1), jnp.array([3.0, 0.0])
-    begun = jax.vmap(noisy.initial, in_axes=(0, None))(jax.random.split(KEY, 4000), goal)
-    seen = np.asarray(jax.vmap(noisy.observation, in_axes=(0, None, None))(begun, KEY, goal))[:, 7:]
+    starts = jax.vmap(noisy.initial, in_axes=(0, None))(jax.random.split(KEY, 4000), goal)
+    seen = np.asarray(jax.vmap(noisy.observation, in_axes=(0, None, None))(starts, KEY, goal))[:, 7:]
     np.testing.assert_allclose(seen.mean(axis=0), goal, atol=0.01)
     np.testing.assert_allclose(seen.std(axis=0), 0.1, atol=0.005)
-    there = begun._replace(x=jnp.asarray(seen[:, 0]) + 0.59, y=jnp.asarray(seen[:, 1]))
+    there = starts._replace(x=jnp.asarray(seen[:, 0]) + 0.59, y=jnp.asarray(seen[:, 1]))
     assert bool(jax.vmap(noisy.success, in_axes=(0, None))(there, goal).all())
-    beside = begun._replace(x=jnp.full(4000, 3.59), y=jnp.zeros(4000))
-    assert 0.4 < float(jax.vmap(noisy.success, in_axes=(0, None))(beside, goal).mean()) < 0.6
+    at_edge = starts._replace(x=jnp.full(4000, 3.59), y=jnp.zeros(4000))
+    assert 0.4 < float(jax.vmap(noisy.success, in_axes=(0, None))(at_edge, goal).mean()) < 0.6
 
 
-def test_without_goal_noise_nothing_is_kept_of_it() -> None:
+def test_without_goal_noise_the_state_has_no_offset() -> None:
     state = ENV.initial(KEY, jnp.zeros(2))
     assert state.offset == ()
     assert jax.tree.leaves(state) == jax.tree.leaves(state[:7])
 
 
 @pytest.mark.parametrize("noise", [-0.1, float("nan"), "much"])
-def test_goal_noise_that_is_no_deviation_is_refused(noise: object) -> None:
+def test_invalid_goal_noise_is_refused(noise: object) -> None:
     with pytest.raises(InvalidInput, match="goal_noise"):
         UMaze(goal_noise=noise)  # type: ignore[arg-type]

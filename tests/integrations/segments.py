@@ -4,7 +4,8 @@ import jax
 import numpy as np
 
 from geodesic.contexts import Particles
-from geodesic.training.program import Program, as_sampler, stack
+from geodesic.training.agents import stack
+from geodesic.training.program import Program, as_sampler
 
 
 def two_segments(mdp, learner):

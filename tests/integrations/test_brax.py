@@ -1,4 +1,4 @@
-"""Environments of brax and MuJoCo Playground with a context are the libraries' own."""
+"""Environments of brax and MuJoCo Playground with a context behave as in their libraries."""
 
 import jax
 import jax.numpy as jnp
@@ -13,22 +13,22 @@ from geodesic.errors import InvalidInput
 BOX = {"gravity": (1.0, 40.0, "m/s²")}
 
 
-def put(sys, gravity):
+def set_context(sys, gravity):
     return sys.replace(gravity=jnp.stack([0.0, 0.0, -gravity]))
 
 
 def pendulum(env="inverted_pendulum", **options):
-    return gd.envs.from_brax(env, **{"contexts": BOX, "apply": put, **options})
+    return gd.envs.from_brax(env, **{"contexts": BOX, "set_context": set_context, **options})
 
 
 @pytest.fixture(scope="module")
 def compiled():
-    mdp = pendulum(observe=False)
+    mdp = pendulum(observe_context=False)
     return mdp, jax.jit(mdp.initial), jax.jit(mdp.transition)
 
 
 @needs_brax
-def test_the_library_s_own_gravity_gives_its_own_episode(compiled):
+def test_default_gravity_gives_the_librarys_episode(compiled):
     mdp, first, step = compiled
     key, action, context = jax.random.PRNGKey(1), np.array([0.3], np.float32), np.array([9.81], np.float32)
     state, theirs, own = first(key, context), jax.jit(mdp.env.reset)(key), jax.jit(mdp.env.step)
@@ -43,7 +43,7 @@ def test_the_library_s_own_gravity_gives_its_own_episode(compiled):
 
 
 @needs_brax
-def test_a_context_is_in_the_dynamics(compiled):
+def test_the_context_changes_the_dynamics(compiled):
     _, first, step = compiled
     key, action = jax.random.PRNGKey(1), np.array([0.0], np.float32)
     tips = []
@@ -64,7 +64,7 @@ def test_an_environment_keeps_its_own_physics(compiled):
 
 
 @needs_brax
-def test_wrappers_are_left_out_and_their_time_limit_kept():
+def test_wrappers_are_removed_and_their_time_limit_is_kept():
     from brax import envs
 
     wrapped = pendulum(envs.create("inverted_pendulum", episode_length=30))
@@ -75,7 +75,7 @@ def test_wrappers_are_left_out_and_their_time_limit_kept():
 
 @needs_brax
 @pytest.mark.slow
-def test_it_keeps_the_contract_and_a_second_segment_compiles_nothing():
+def test_it_is_valid_and_a_second_segment_compiles_nothing():
     mdp = pendulum(max_steps=50)
     gd.check_task(gd.Task(mdp, source={"gravity": (2.0, 5.0)}, target={"gravity": 30.0}, threshold=30.0))
     programs, state, log = two_segments(mdp, gd.PPO(n_envs=4, rollout=32, epochs=1, batch_size=64))
@@ -89,11 +89,11 @@ def test_it_keeps_the_contract_and_a_second_segment_compiles_nothing():
 def test_an_environment_of_the_playground():
     from mujoco_playground import registry
 
-    def put_gravity(model, gravity):
+    def set_gravity(model, gravity):
         return model.tree_replace({"opt.gravity": jnp.stack([0.0, 0.0, -gravity])})
 
     env = registry.load("CartpoleBalance", config_overrides={"impl": "jax"})
-    mdp = gd.envs.from_brax(env, contexts=BOX, apply=put_gravity)
+    mdp = gd.envs.from_brax(env, contexts=BOX, set_context=set_gravity)
     assert mdp.max_steps == 1000
     key, action = jax.random.PRNGKey(1), np.array([0.3], np.float32)
     context = np.array([9.81], np.float32)
@@ -115,13 +115,13 @@ def test_an_environment_of_the_playground():
             'expected contexts=, such as {"gravity": (5.0, 20.0)}: name and bounds of each value',
         ),
         (
-            {"apply": None},
-            "expected apply=, a function apply(sys, **context) that gives a sys with the context in it",
+            {"set_context": None},
+            "expected set_context=, a function set_context(sys, **context) that returns a sys with the context",
         ),
         (
             {"contexts": {"mass": (1.0, 2.0)}},
-            "expected apply(System, mass) to put a context into the physics, "
-            "got TypeError: put() got an unexpected keyword argument 'mass'",
+            "expected set_context(System, mass) to return the physics with the context, "
+            "got TypeError: set_context() got an unexpected keyword argument 'mass'",
         ),
         ({"max_steps": 0}, "expected max_steps to be a positive integer, got 0"),
         ({"env": "pendulum"}, "expected the name of an environment of brax, got 'pendulum'"),
@@ -131,7 +131,7 @@ def test_an_environment_of_the_playground():
         ),
     ],
 )
-def test_wrong_arguments_are_refused_in_one_line(options, message):
+def test_wrong_arguments_are_refused(options, message):
     with pytest.raises(InvalidInput) as refused:
         pendulum(**options)
     assert str(refused.value) == message

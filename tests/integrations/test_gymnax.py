@@ -1,4 +1,4 @@
-"""gymnax's environments with a context are gymnax's own, and go through the compiled program as ours do."""
+"""gymnax's environments with a context behave as in gymnax, and run in the compiled program."""
 
 import importlib
 import sys
@@ -13,7 +13,7 @@ from segments import two_segments
 import geodesic as gd
 from extras import needs_gymnax
 from geodesic.contexts import Particles
-from geodesic.envs.vector import VectorContextualEnv
+from geodesic.envs.cmdp import VectorContextualEnv
 from geodesic.errors import InvalidInput, MissingExtra
 from geodesic.records import load_run
 
@@ -21,24 +21,24 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 BOX = {"length": (0.05, 1.0), "gravity": (2.0, 30.0)}
 
 
-def put(params, length, gravity):
+def set_context(params, length, gravity):
     return params.replace(length=length, polemass_length=params.masspole * length, gravity=gravity)
 
 
 def cartpole(**options):
-    return gd.envs.from_gymnax("CartPole-v1", **{"contexts": BOX, "apply": put, **options})
+    return gd.envs.from_gymnax("CartPole-v1", **{"contexts": BOX, "set_context": set_context, **options})
 
 
 @needs_gymnax
 @pytest.mark.parametrize(
     ("name", "field", "action"), [("CartPole-v1", "gravity", 1), ("Pendulum-v1", "g", np.array([1.5], np.float32))]
 )
-def test_the_library_s_own_params_give_its_own_episode(name, field, action):
-    """To rounding (what is constant here is an argument there), to an episode's end, and the same end."""
+def test_default_params_give_the_librarys_episode(name, field, action):
+    """Equal up to rounding until the end of the episode, with the same end."""
     import gymnax
 
     env, params = gymnax.make(name)
-    mdp = gd.envs.from_gymnax(env, contexts={field: (1.0, 20.0)}, observe=False)
+    mdp = gd.envs.from_gymnax(env, contexts={field: (1.0, 20.0)}, observe_context=False)
     context = np.array([getattr(params, field)], np.float32)
     step, own = jax.jit(mdp.transition), jax.jit(env.step)
     key = jax.random.PRNGKey(3)
@@ -57,8 +57,8 @@ def test_the_library_s_own_params_give_its_own_episode(name, field, action):
 
 
 @needs_gymnax
-def test_a_context_is_in_the_dynamics():
-    mdp = cartpole(observe=False)
+def test_the_context_changes_the_dynamics():
+    mdp = cartpole(observe_context=False)
     env = mdp.env
     key, action = jax.random.PRNGKey(0), 1
     state = mdp.initial(key, np.array([0.5, 9.8], np.float32))
@@ -89,7 +89,7 @@ def test_a_time_limit_truncates_and_does_not_terminate():
 
 
 @needs_gymnax
-def test_many_at_once_are_the_same_as_one_by_one():
+def test_a_vector_equals_single_environments():
     mdp, context = cartpole(), np.array([0.2, 20.0])
     target = Particles(context[None])
     many = VectorContextualEnv(mdp, mdp.context_space, target, 3)
@@ -121,11 +121,13 @@ def test_sac_learns_in_the_same_program():
 
 
 @needs_gymnax
-def test_whole_numbers_and_labels_are_what_they_are():
+def test_integer_fields_are_rounded_and_discrete_observations_are_one_hot():
     pong = gd.envs.from_gymnax("Pong-misc", contexts={"paddle_y_speed": (1.0, 3.0)})
-    fields = pong.apply(pong.physics, paddle_y_speed=jnp.float32(1.6))
+    fields = pong.set_context(pong.physics, paddle_y_speed=jnp.float32(1.6))
     assert (int(fields.paddle_y_speed), fields.paddle_y_speed.dtype) == (2, jnp.int32)
-    lake = gd.envs.from_gymnax("FrozenLake-misc", contexts={"unused": (0.0, 1.0)}, apply=lambda params, unused: params)
+    lake = gd.envs.from_gymnax(
+        "FrozenLake-misc", contexts={"unused": (0.0, 1.0)}, set_context=lambda params, unused: params
+    )
     state = lake.initial(jax.random.key(0), np.zeros(1, np.float32))
     np.testing.assert_array_equal(
         lake.observation(state, None, np.zeros(1, np.float32)), np.r_[1.0, np.zeros(15), -1.0]
@@ -134,7 +136,7 @@ def test_whole_numbers_and_labels_are_what_they_are():
 
 @needs_gymnax
 @pytest.mark.slow
-def test_the_example_keeps_the_contract_and_trains(tmp_path, monkeypatch):
+def test_the_example_is_valid_and_trains(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     task = importlib.import_module("cartpole_gymnax").task
     gd.check_task(task)
@@ -151,30 +153,30 @@ def test_the_example_keeps_the_contract_and_trains(tmp_path, monkeypatch):
     ("options", "message"),
     [
         (
-            {"contexts": {"lenght": (0.1, 1.0)}, "apply": None},
+            {"contexts": {"lenght": (0.1, 1.0)}, "set_context": None},
             "expected a context of CartPole-v1 to be one of gravity, masscart, masspole, total_mass, length, "
             "polemass_length, force_mag, tau, theta_threshold_radians, x_threshold; got 'lenght'; "
             "did you mean length?",
         ),
         (
-            {"contexts": {"max_steps_in_episode": (1.0, 500.0)}, "apply": None},
+            {"contexts": {"max_steps_in_episode": (1.0, 500.0)}, "set_context": None},
             "expected contexts other than max_steps_in_episode, which is the same in all of them; try params=",
         ),
         (
             {"contexts": None},
             'expected contexts=, such as {"gravity": (5.0, 20.0)}: fields of params, and their bounds',
         ),
-        ({"apply": 3}, "expected apply to be a function, got 3"),
-        ({"observe": "yes"}, "expected observe to be true or false, got 'yes'"),
+        ({"set_context": 3}, "expected set_context to be a function, got 3"),
+        ({"observe_context": "yes"}, "expected observe_context to be a boolean, got 'yes'"),
         ({"params": {}}, "expected params of CartPole-v1, such as env.default_params, got {}"),
         (
             {"contexts": {"mass": (0.1, 1.0)}},
-            "expected apply(EnvParams, mass) to put a context into the physics, "
-            "got TypeError: put() got an unexpected keyword argument 'mass'",
+            "expected set_context(EnvParams, mass) to return the physics with the context, "
+            "got TypeError: set_context() got an unexpected keyword argument 'mass'",
         ),
     ],
 )
-def test_wrong_arguments_are_refused_in_one_line(options, message):
+def test_wrong_arguments_are_refused(options, message):
     with pytest.raises(InvalidInput) as refused:
         cartpole(**options)
     assert str(refused.value) == message
@@ -188,7 +190,7 @@ def test_wrong_arguments_are_refused_in_one_line(options, message):
         (3, "expected an environment of gymnax, without its wrappers, or the name of one, got 3"),
     ],
 )
-def test_what_is_no_environment_of_gymnax_is_refused(env, message):
+def test_other_environments_are_refused(env, message):
     with pytest.raises(InvalidInput) as refused:
         gd.envs.from_gymnax(env, contexts=BOX)
     assert str(refused.value).endswith(message)
@@ -203,12 +205,14 @@ def test_contexts_of_another_dimension_are_refused():
 
 
 @needs_gymnax
-def test_a_field_that_sets_a_shape_is_no_context():
-    def put_shape(params, gravity):
+def test_a_context_must_not_set_a_shape():
+    def set_shape(params, gravity):
         return params.replace(gravity=jnp.zeros(int(gravity)))
 
-    with pytest.raises(InvalidInput, match=r"^expected apply\(EnvParams, gravity\) to put a context .* got Concretiz"):
-        cartpole(contexts={"gravity": (1.0, 2.0)}, apply=put_shape)
+    with pytest.raises(
+        InvalidInput, match=r"^expected set_context\(EnvParams, gravity\) to return the physics .* got Concretiz"
+    ):
+        cartpole(contexts={"gravity": (1.0, 2.0)}, set_context=set_shape)
 
 
 @pytest.mark.parametrize("package", ["gymnax", "brax"])

@@ -1,4 +1,4 @@
-"""Calls of other libraries' adapters that are wrong in one place end in an error of ours, or do their work."""
+"""Calls of adapters with one wrong argument raise our own errors or work."""
 
 from importlib import import_module
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.slow
         pytest.param("gd.rllib.with_curriculum", marks=needs_rllib),
     ],
 )
-def test_what_is_handed_over_by_mistake_is_refused(name):
-    tally = import_module("benchmarks.fuzz.drive").fuzz_one(name, 60, start=3)
-    assert not tally.failures, "\n".join(tally.failures)
-    assert tally.counts["accepted"] > 5
-    assert tally.counts["refused"] > 20
+def test_wrong_arguments_are_refused(name):
+    verdicts = import_module("benchmarks.reliability.fuzz.drive").fuzz_one(name, 60, start=3)
+    assert not verdicts.failures, "\n".join(verdicts.failures)
+    assert verdicts.counts["accepted"] > 5
+    assert verdicts.counts["refused"] > 20

@@ -1,4 +1,4 @@
-"""RLlib's environments are told of new distributions, and the curriculum hears of their episodes."""
+"""RLlib's environments draw from new distributions, and the curriculum receives their episodes."""
 
 import importlib
 from pathlib import Path
@@ -9,6 +9,7 @@ import pytest
 
 import geodesic as gd
 from extras import needs_rllib
+from geodesic.contexts import EpisodeBatch
 from geodesic.errors import InvalidInput
 from geodesic.records import load_run
 
@@ -18,10 +19,12 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 @pytest.fixture
 def task():
-    def put(env, length):  # in here: Ray's processes do not find this file
+    def set_context(env, length):  # local, because Ray's processes cannot import this file
         env.length, env.polemass_length = length, env.masspole * length
 
-    return gd.Task("CartPole-v1", {"length": (0.05, 1.0)}, {"length": (0.5, 1.0)}, {"length": 0.1}, 5.0, apply=put)
+    return gd.Task(
+        "CartPole-v1", {"length": (0.05, 1.0)}, {"length": (0.5, 1.0)}, {"length": 0.1}, 5.0, set_context=set_context
+    )
 
 
 @pytest.fixture(scope="module")
@@ -33,43 +36,48 @@ def ray():
     ray.shutdown()
 
 
-def heard(envs, n):
-    """At least so many episodes, each of which ends soon: the cart is pushed one way."""
-    rows = []
-    while len(rows) < n:
+def played(envs, n):
+    """At least n episodes, each of which ends soon, because the cart is always pushed in one direction."""
+    episodes = EpisodeBatch.empty(1)
+    while len(episodes) < n:
         envs.step(np.array([1, 0]))
-        rows += [row for own, _ in envs.call("hear") for row in own]
-    return rows
+        for batch, _ in envs.call("take_episodes"):
+            episodes = episodes.concatenate(batch)
+    return episodes
 
 
-def test_episodes_are_heard_once_with_the_context_and_stage_they_began_in(task):
-    from geodesic.integrations.rllib import Heard
+def test_episodes_are_taken_once_with_the_context_and_stage_in_which_they_began(task):
+    from geodesic.integrations.rllib import EpisodeRecorder
 
-    envs = gym.vector.SyncVectorEnv([lambda: Heard(task.make(), 0.5)] * 2)
+    envs = gym.vector.SyncVectorEnv([lambda: EpisodeRecorder(task.make(), 1, 0.5)] * 2)
     envs.call("enter", task.source_particles, 3, 0)
     envs.reset(seed=0)
     envs.call("enter", task.target_particles, 4, 0)
-    for began, context, stage, total, length, success, discounted in heard(envs, 1):
-        assert (began, stage, total) == (1, 3, length)
-        assert 0.5 <= context[0] <= 1.0
-        assert discounted == pytest.approx(2 - 0.5 ** (length - 1))
-        assert np.isnan(success)
-    later = heard(envs, 4)
-    assert {row[2] for row in later[-2:]} == {4}
-    assert later[-1][1] == pytest.approx([0.1])
+    first = played(envs, 1)
+    assert (first.started == 1).all()
+    assert (first.stages == 3).all()
+    assert (first.returns == first.lengths).all()
+    assert (first.ended == first.started + first.lengths).all()
+    assert ((first.contexts >= 0.5) & (first.contexts <= 1.0)).all()
+    assert first.discounted == pytest.approx(2 - 0.5 ** (first.lengths - 1))
+    assert np.isnan(first.successes).all()
+    later = played(envs, 4)
+    assert set(later.stages[-2:]) == {4}
+    assert later.contexts[-1] == pytest.approx([0.1])
     assert len(set(envs.call("clock"))) == 1
 
 
 def test_an_environment_that_was_made_late_takes_the_others_time(task):
-    from geodesic.integrations.rllib import Heard
+    from geodesic.integrations.rllib import EpisodeRecorder
 
-    env = Heard(task.make(), 0.99)
+    env = EpisodeRecorder(task.make(), 1, 0.99)
     env.enter(task.source_particles, 2, 700)
     env.reset(seed=0)
-    assert env.hear() == ([], 701)
+    episodes, started = env.take_episodes()
+    assert (len(episodes), started) == (0, 701)
 
 
-def test_a_curriculum_moves_in_another_process_and_goes_on_at_its_stage(ray, task, tmp_path):
+def test_a_curriculum_moves_in_another_process_and_resumes_at_its_stage(ray, task, tmp_path):
     from ray.rllib.algorithms.ppo import PPOConfig
 
     def train(iterations, steps=100_000):
@@ -93,7 +101,7 @@ def test_a_curriculum_moves_in_another_process_and_goes_on_at_its_stage(ray, tas
     assert again[-1]["alpha"] == 1.0
     run = load_run(tmp_path)
     assert not run.finished
-    assert run.config["backend"] == "rllib"
+    assert run.config.backend == "rllib"
     assert len(run.evaluations.steps) >= 2
     assert (np.diff(run.episodes.steps) > 0).all()
     for stage in run.curriculum:
@@ -104,8 +112,8 @@ def test_a_curriculum_moves_in_another_process_and_goes_on_at_its_stage(ray, tas
         train(1, steps=50_000)
 
 
-def test_an_algorithm_that_rllib_restores_goes_on_with_its_weights_at_the_stage_of_the_folder(ray, task, tmp_path):
-    """DQN: off-policy, and its episodes are heard all the same."""
+def test_an_algorithm_restored_by_rllib_has_its_weights_and_the_stage_of_the_folder(ray, task, tmp_path):
+    """DQN, which is off-policy."""
     from ray.rllib.algorithms.dqn import DQNConfig
 
     def build():
@@ -122,26 +130,26 @@ def test_an_algorithm_that_rllib_restores_goes_on_with_its_weights_at_the_stage_
         return algorithm.get_module().get_state()
 
     first = build()
-    told = [first.train()["curriculum"] for _ in range(3)]
-    first.save_to_path(str(tmp_path / "kept"))
+    stages = [first.train()["curriculum"] for _ in range(3)]
+    first.save_to_path(str(tmp_path / "algorithm"))
     before, iteration = weights(first), first.iteration
     first.stop()
-    assert told[-1]["stage"] >= 1
+    assert stages[-1]["stage"] >= 1
     second = build()
     assert any((weights(second)[name] != before[name]).any() for name in before)
-    second.restore_from_path(str(tmp_path / "kept"))
+    second.restore_from_path(str(tmp_path / "algorithm"))
     assert second.iteration == iteration
     assert all((weights(second)[name] == before[name]).all() for name in before)
     again = second.train()["curriculum"]
     second.stop()
-    assert again["stage"] >= told[-1]["stage"]
+    assert again["stage"] >= stages[-1]["stage"]
     run = load_run(tmp_path / "run")
     assert (np.diff(run.stages.steps) >= 0).all()
     assert (np.diff(run.episodes.steps) > 0).all()
     assert set(run.episodes.stages) <= {stage.stage for stage in run.curriculum}
 
 
-def test_the_example_runs_to_its_end_in_two_goes(ray, tmp_path, monkeypatch):
+def test_the_example_can_be_interrupted_and_resumed(ray, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     main = importlib.import_module("rllib_cartpole").main
     first = main(1, 3000, tmp_path / "run", runners=0)
@@ -152,7 +160,7 @@ def test_the_example_runs_to_its_end_in_two_goes(ray, tmp_path, monkeypatch):
     assert load_run(tmp_path / "run").finished
 
 
-def test_what_is_no_configuration_is_refused(task):
+def test_other_values_than_a_configuration_are_refused(task):
     with pytest.raises(InvalidInput) as refused:
         gd.rllib.with_curriculum("PPO", task)
     assert str(refused.value) == "expected the configuration of an algorithm, such as PPOConfig(), got 'PPO'"

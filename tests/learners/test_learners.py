@@ -1,9 +1,14 @@
-"""Learners by name: what is made, what is refused, and learners as plain values."""
+"""Learners by name: creating, registering, refusing and describing them."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
 
 import pytest
 
 from geodesic import learners
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, UnknownName
 from geodesic.learners.ppo import PPO
 from geodesic.learners.sac import SAC
 
@@ -30,7 +35,7 @@ def test_a_name_and_options_make_a_learner():
         ("ppo", {"gamma": "most"}, "expected gamma in [0, 1], got 'most'"),
         ("ppo", {"net": 64}, "expected net to be a list of layer sizes, got 64"),
         ("ppo", {"net": [64, 0]}, "expected net to be a positive integer, got 0"),
-        ("ppo", {"normalize_observations": 1}, "expected normalize_observations to be true or false, got 1"),
+        ("ppo", {"normalize_observations": 1}, "expected normalize_observations to be a boolean, got 1"),
         ("ppo", {"activation": "sine"}, "expected activation to be one of tanh, relu; got 'sine'"),
         ("ppo", {"rollout": 0}, "expected rollout to be a positive integer, got 0"),
         ("sac", {"n_envs": 0}, "expected n_envs to be a positive integer, got 0"),
@@ -42,7 +47,7 @@ def test_refusals(name, options, message):
     assert str(caught.value) == message
 
 
-def test_what_is_not_given_is_the_default():
+def test_no_learner_is_the_default():
     name, options = learners.describe(None)
     assert (name, options) == learners.DEFAULT
     options["n_envs"] = 1
@@ -51,16 +56,79 @@ def test_what_is_not_given_is_the_default():
 
 
 @pytest.mark.parametrize("learner", [PPO(n_envs=3, net=(8, 8)), SAC(rollout=5), PPO()])
-def test_a_learner_survives_its_description(learner):
+def test_make_inverts_describe(learner):
     name, options = learners.describe(learner)
     assert learners.make(name, options) == learner
     assert learners.describe((name, options)) == (name, options)
 
 
 @pytest.mark.parametrize("learner", [PPO, "ppo", ("ppo", 3), 3])
-def test_what_is_no_learner_is_refused(learner):
+def test_other_objects_are_refused(learner):
     with pytest.raises(InvalidInput) as caught:
         learners.describe(learner)
     assert str(caught.value) == (
         f"expected a learner such as geodesic.PPO(n_envs=8) or geodesic.SAC(), got {learner!r:.60}"
     )
+
+
+@dataclass(frozen=True)
+class Careful(PPO):
+    """PPO with a smaller clipping range."""
+
+    clip: float = 0.1
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    monkeypatch.setattr(learners.REGISTRY, "_values", dict(learners.REGISTRY._values))
+
+
+def test_an_unregistered_learner_is_described_by_its_class_and_fields():
+    name, options = learners.describe(Careful(n_envs=2, net=(8,)))
+    assert name == f"{Careful.__module__}:Careful"
+    assert name not in learners.REGISTRY
+    assert options["clip"] == 0.1
+    assert options["net"] == [8]
+    assert json.loads(json.dumps(options)) == options
+
+
+def test_a_registered_learner_has_a_name_a_description_and_options(registry):
+    assert learners.register("careful", Careful) is Careful
+    assert learners.names()["careful"] == "PPO with a smaller clipping range."
+    made = learners.make("careful", {"n_envs": 2})
+    assert made == Careful(n_envs=2)
+    assert learners.make(*learners.describe(made)) == made
+    with pytest.raises(InvalidInput, match="expected an option of careful"):
+        learners.make("careful", {"radius": 2})
+    with pytest.raises(InvalidInput, match="taken"):
+        learners.register("ppo", Careful)
+    with pytest.raises(InvalidInput, match="expected a learner's class, got Careful"):
+        learners.register("other", Careful())
+
+
+def test_a_reference_names_a_learner(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("from geodesic.learners.ppo import PPO\nclass Mine(PPO):\n    pass\n")
+    made = learners.make(f"{file}:Mine", {"n_envs": 3})
+    assert (type(made).__name__, made.n_envs) == ("Mine", 3)
+    assert learners.describe((f"{file}:Mine", {}))[0] == f"{file}:Mine"
+
+
+def test_a_reference_to_anything_else_is_refused(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("class Half:\n    def __init__(self, source): ...\nready = 3\n")
+    for name in ("Half", "ready"):
+        with pytest.raises(InvalidInput, match=f"expected .*:{name} to be the class of a learner, got "):
+            learners.make(f"{file}:{name}", {})
+
+
+@pytest.mark.parametrize("name", ["dqn", 3, ["ppo"]])
+def test_an_unknown_name_is_refused(name):
+    with pytest.raises(UnknownName, match="expected learner to be one of ppo, sac"):
+        learners.describe((name, {}))
+
+
+def test_names_and_descriptions_do_not_import_jax():
+    code = "import sys; from geodesic import learners; print(list(learners.names()), 'jax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['ppo', 'sac'] False"

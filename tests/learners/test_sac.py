@@ -1,4 +1,4 @@
-"""SAC: equal to Stable-Baselines3 step by step, and a buffer that is a ring."""
+"""SAC equals Stable-Baselines3 step by step, and its buffer is a ring."""
 
 import math
 import re
@@ -15,7 +15,8 @@ from stable_baselines3.common.logger import Logger
 
 from geodesic.errors import InvalidInput
 from geodesic.learners.base import Transitions
-from geodesic.learners.sac import SAC, Batch, torch_mlp, unpack
+from geodesic.learners.networks import torch_mlp
+from geodesic.learners.sac import SAC, Batch, unpack
 
 OBS = gym.spaces.Box(-5.0, 5.0, (6,), np.float32)
 ACT = gym.spaces.Box(np.array([-10.0, 0.0], np.float32), np.array([10.0, 2.0], np.float32))
@@ -91,10 +92,10 @@ def test_updates_equal_stable_baselines3(net, activation, torch_activation, monk
         actor=actor_of(model.actor), critic=critics_of(model.critic), target=critics_of(model.critic_target)
     )
     agent = jax.tree.map(jnp.asarray, agent)
-    step, rng = jax.jit(sac.update), np.random.default_rng(0)
+    step, rng = jax.jit(sac.gradient_step), np.random.default_rng(0)
     for _ in range(8):
         batch, noise = random_batch(rng, 32), rng.normal(size=(2, 32, 2)).astype(np.float32)
-        agent = step(agent, batch, noise)
+        agent, _ = step(agent, batch, noise)
         sb3_update(model, batch, noise, monkeypatch)
         ours = (agent.actor, agent.critic, agent.target, agent.log_alpha)
         theirs = (
@@ -107,10 +108,11 @@ def test_updates_equal_stable_baselines3(net, activation, torch_activation, monk
 
 
 def test_the_first_update_moves_every_parameter():
-    """The equality above would also hold between two learners that stand still."""
+    """The equality above would also hold between two learners that never change."""
     agent = SMALL.init(jax.random.key(0), OBS, ACT).agent
     rng = np.random.default_rng(0)
-    moved = jax.jit(SMALL.update)(agent, random_batch(rng, 32), rng.normal(size=(2, 32, 2)).astype(np.float32))
+    noise = rng.normal(size=(2, 32, 2)).astype(np.float32)
+    moved, _ = jax.jit(SMALL.gradient_step)(agent, random_batch(rng, 32), noise)
     for before, after in zip(jax.tree.leaves(agent[:4]), jax.tree.leaves(moved[:4])):
         assert (np.asarray(before) != np.asarray(after)).mean() > 0.9
 
@@ -132,10 +134,10 @@ def test_exploration_equals_stable_baselines3_in_law_and_units():
 def test_actions_are_uniform_until_learning_starts():
     state = SMALL.init(jax.random.key(1), OBS, ACT)._replace(steps=jnp.int32(9))
     action, stored = SMALL.act(state, jnp.ones((20_000, 6)), jax.random.key(3))
-    share = (np.asarray(action) - ACT.low) / (ACT.high - ACT.low)
-    counts = np.stack([np.histogram(column, bins=10, range=(0, 1))[0] for column in share.T])
+    fraction = (np.asarray(action) - ACT.low) / (ACT.high - ACT.low)
+    counts = np.stack([np.histogram(column, bins=10, range=(0, 1))[0] for column in fraction.T])
     assert np.abs(counts - 2000).max() < 5 * math.sqrt(2000)
-    np.testing.assert_allclose(stored, 2 * share - 1, atol=1e-6)
+    np.testing.assert_allclose(stored, 2 * fraction - 1, atol=1e-6)
     ready = state._replace(steps=jnp.int32(10))
     assert np.std(SMALL.act(ready, jnp.ones((100, 6)), jax.random.key(3))[1] - stored[:100]) > 0.01
 
@@ -174,47 +176,50 @@ def test_several_environments_share_the_buffer():
 
 def test_learning_starts_after_the_given_steps_as_in_stable_baselines3():
     """SB3 trains when num_timesteps > learning_starts: with 10 and rollouts of 5, after the third."""
-    state, learn = SMALL.init(jax.random.key(0), OBS, ACT), jax.jit(SMALL.learn)
+    state, update = SMALL.init(jax.random.key(0), OBS, ACT), jax.jit(SMALL.update)
     changed = []
     for i in range(4):
-        following = learn(state, rollout_of(5 * i), jax.random.key(i))
+        following, metrics = update(state, rollout_of(5 * i), jax.random.key(i))
         changed.append(bool((following.agent.log_alpha != state.agent.log_alpha).item()))
+        assert np.isnan(metrics["critic_loss"]) == (not changed[-1])
         state = following
     assert changed == [False, False, True, True]
 
 
 def test_batches_come_from_the_filled_part_only(monkeypatch):
     seen = []
-    monkeypatch.setattr(SAC, "_update", lambda self, agent, batch, noise: (seen.append(batch.reward), (agent, {}))[1])
+    monkeypatch.setattr(
+        SAC, "gradient_step", lambda self, agent, batch, noise: (seen.append(batch.reward), (agent, {}))[1]
+    )
     state = SMALL.store(SMALL.init(jax.random.key(0), OBS, ACT), rollout_of(1))
     with jax.disable_jit():
         for i in range(20):
-            state = SMALL.learn(state, rollout_of(6 + 5 * i), jax.random.key(i))
+            state, _ = SMALL.update(state, rollout_of(6 + 5 * i), jax.random.key(i))
     first, last = (set(np.asarray(-rewards).tolist()) for rewards in (seen[0], seen[-1]))
     assert first <= set(range(1, 11))
     assert last <= set(range(6, 106))
     assert len(set(np.concatenate(seen).tolist())) > 90
 
 
-def test_gradient_steps_are_that_many_updates():
+def test_gradient_steps_sets_the_number_of_updates():
     twice = SAC(rollout=5, batch_size=32, buffer_size=100, learning_starts=0, gradient_steps=2)
     state = twice.init(jax.random.key(0), OBS, ACT)
-    assert twice.learn(state, rollout_of(0), jax.random.key(0)).agent.actor_optimiser[0].count == 2
+    assert twice.update(state, rollout_of(0), jax.random.key(0))[0].agent.actor_optimiser[0].count == 2
 
 
-def test_runs_mapped_together_equal_runs_alone():
+def test_runs_mapped_together_equal_separate_runs():
     keys = jax.random.split(jax.random.key(0), 3)
     states = [SMALL.init(k, OBS, ACT) for k in keys]
     together = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
-    alone, mapped = jax.jit(SMALL.learn), jax.jit(jax.vmap(SMALL.learn, (0, None, 0)))
+    alone, mapped = jax.jit(SMALL.update), jax.jit(jax.vmap(SMALL.update, (0, None, 0)))
     for i in range(4):
-        states = [alone(s, rollout_of(5 * i), k) for s, k in zip(states, keys)]
-        together = mapped(together, rollout_of(5 * i), keys)
+        states = [alone(s, rollout_of(5 * i), k)[0] for s, k in zip(states, keys)]
+        together, _ = mapped(together, rollout_of(5 * i), keys)
     for run, state in enumerate(states):
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a[run], b, atol=1e-5), together, state)  # noqa: B023
 
 
-def test_layers_start_as_torch_starts_them():
+def test_layers_are_initialised_as_in_torch():
     layers = torch_mlp(jax.random.key(0), (16, 64, 4))
     for layer, inputs in zip(layers, (16, 64)):
         for values in layer.values():

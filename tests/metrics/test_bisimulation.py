@@ -84,7 +84,7 @@ def test_a_random_policy_equals_its_mixed_chain():
         (lambda: contextual_distance(corridor(), WALK + 2, 0.9), "expected policy between 0 and 1, got 2 to 2"),
         (
             lambda: contextual_distance(corridor(), WALK[:3], 0.9),
-            r"expected policy as whole numbers \(6,\) or probabilities \(6, 2\), got \(3,\)",
+            r"expected policy as integers \(6,\) or probabilities \(6, 2\), got \(3,\)",
         ),
         (lambda: contextual_distance(corridor(), np.ones((N, 2)), 0.9), "expected policy to be probabilities"),
         (lambda: contextual_distance(corridor(), WALK, 0.9, strict=0.1), "expected strict > 0 and a graph together"),

@@ -40,9 +40,9 @@ def test_knn_joins_distant_parts_by_their_shortest_link():
 
 def test_interpolation_covers_the_path_in_proportion_to_lengths():
     graph = Graph([[0.0], [1.0], [4.0]], [[0, 1], [1, 2]])
-    for t, shares in ((0.125, (0.5, 0.5)), (0.25, (1, 0)), (0.625, (0.5, 0.5))):
+    for t, fractions in ((0.125, (0.5, 0.5)), (0.25, (1, 0)), (0.625, (0.5, 0.5))):
         points, split = graph.interpolate(np.array([[0.0]]), np.array([[4.0]]), t)
-        np.testing.assert_allclose(np.sort(split[0])[::-1], np.sort(shares)[::-1])
+        np.testing.assert_allclose(np.sort(split[0])[::-1], np.sort(fractions)[::-1])
         assert (points[0] * split[0][:, None]).sum() == pytest.approx(4 * t)
 
 
@@ -77,8 +77,8 @@ def test_matrix_without_support_lives_on_the_indices():
 def test_a_support_of_one_point():
     for metric in (Graph([[3.0]], np.zeros((0, 2), dtype=int)), Matrix([[0.0]], [[3.0]])):
         np.testing.assert_array_equal(metric.distances, [[0]])
-        points, shares = metric.interpolate(metric.support, metric.support, 0.5)
-        assert (points * shares[..., None]).sum() == 3
+        points, fractions = metric.interpolate(metric.support, metric.support, 0.5)
+        assert (points * fractions[..., None]).sum() == 3
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_a_support_of_one_point():
     [
         (lambda: Graph(SQUARE, [[0, 1], [2, 3]]), "expected a connected graph, got 2 components"),
         (lambda: Graph(SQUARE, [[0, 4]]), "expected edges between nodes 0 and 3, got 0 to 4"),
-        (lambda: Graph(SQUARE, [[0.5, 1]]), "expected edges as whole numbers of shape (m, 2), got float64 (1, 2)"),
-        (lambda: Graph(SQUARE, []), "expected edges as whole numbers of shape (m, 2), got float64 (0,)"),
+        (lambda: Graph(SQUARE, [[0.5, 1]]), "expected edges as integers of shape (m, 2), got float64 (1, 2)"),
+        (lambda: Graph(SQUARE, []), "expected edges as integers of shape (m, 2), got float64 (0,)"),
         (lambda: Graph(SQUARE, [[0, 1]], [-1.0]), "expected lengths to be positive, got -1"),
         (lambda: Graph(SQUARE, [[0, 1]], [1.0, 2.0]), "expected lengths of shape (1,), got shape (2,)"),
         (lambda: Graph([[0.0], [0.0]], [[0, 1]]), "expected distinct support points, got repeated ones"),

@@ -1,4 +1,4 @@
-"""The return model and the distances built on it."""
+"""The model of the agent's scores and the distances built on it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,20 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from geodesic.contexts import ContextSpace, Episodes, Particles
+from geodesic.contexts import ContextSpace, EpisodeBatch, Particles, Score
 from geodesic.envs.u_maze import UMaze, nearest_free, path_length
 from geodesic.errors import InvalidInput
-from geodesic.metrics.returns import MEMORY, LiftedGraph, ReturnDifference, ReturnLift, ReturnModel, cover, lattice
+from geodesic.metrics.embedding import Embedding
+from geodesic.metrics.returns import (
+    MEMORY,
+    LiftedGraph,
+    ReturnGap,
+    ReturnLift,
+    ReturnModel,
+    cover,
+    lattice,
+    return_differences,
+)
 from geodesic.transport.geodesic import Geodesic, wasserstein
 
 SPACE = ContextSpace([0.0, 0.0], [10.0, 1.0])
@@ -20,8 +30,8 @@ ENV = UMaze()
 def oracle(goals: np.ndarray) -> np.ndarray:
     """1 - 0.01 steps along the shortest way around the wall, -1 inside it."""
     feasible = ENV.is_feasible(goals)
-    ways = path_length(np.zeros_like(goals), nearest_free(goals))
-    return np.where(feasible, 1 - 0.01 * np.ceil(np.where(feasible, ways, 0.0)), -1.0)
+    lengths = path_length(np.zeros_like(goals), nearest_free(goals))
+    return np.where(feasible, 1 - 0.01 * np.ceil(np.where(feasible, lengths, 0.0)), -1.0)
 
 
 def test_the_model_recovers_a_smooth_return() -> None:
@@ -35,7 +45,7 @@ def test_the_model_recovers_a_smooth_return() -> None:
     assert np.abs(model(asked) - truth(asked)).max() < 0.2
 
 
-def test_far_from_what_was_seen_the_model_says_the_worst_return() -> None:
+def test_far_from_all_data_the_model_predicts_the_worst_return() -> None:
     seen = np.random.default_rng(0).uniform([0, 0], [0.5, 0.05], (40, 2))
     model = ReturnModel(seen, np.linspace(-0.5, 1, 40), SPACE, worst_return=-1.0)
     assert model(np.array([[10.0, 1.0]]))[0] == pytest.approx(-1.0, abs=0.1)  # the correlation over a diagonal is 5 %
@@ -64,11 +74,11 @@ def test_only_the_latest_episodes_count() -> None:
     rng = np.random.default_rng(0)
     seen = rng.uniform([0, 0], [10, 1], (50, 2))
     contexts, returns = np.tile(seen, (3, 1)), np.r_[rng.uniform(-1, 1, 100), seen[:, 0] / 10]
-    long = Episodes(contexts, returns, np.ones(150), np.zeros(150))
-    recipe = ReturnLift(SPACE, -1.0, 0.5, memory=50)
+    long = EpisodeBatch(contexts, returns, np.ones(150), np.zeros(150))
+    metric = ReturnLift(SPACE, -1.0, 0.5, memory=50)
     assert ReturnLift(SPACE, -1.0, 0.5).memory == MEMORY
-    fitted = recipe.fit(long, rng).returns(seen)
-    np.testing.assert_array_equal(fitted, recipe.fit(long[-50:], rng).returns(seen))
+    fitted = metric.fit(long, rng).returns(seen)
+    np.testing.assert_array_equal(fitted, metric.fit(long[-50:], rng).returns(seen))
     assert not np.array_equal(fitted, ReturnLift(SPACE, -1.0, 0.5, memory=150).fit(long, rng).returns(seen))
 
 
@@ -85,13 +95,13 @@ def test_unequal_numbers_of_contexts_and_returns_are_refused() -> None:
 
 
 def test_return_difference_is_the_difference_of_returns() -> None:
-    x, y = np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([[4.0, 1.0]])
-    metric = ReturnDifference(lambda c: 3 * c[:, 0])
-    np.testing.assert_allclose(metric.pairwise(x, y), [[9.0], [6.0]])
+    contexts = np.array([[1.0, 0.0], [2.0, 0.0], [4.0, 1.0]])
+    distances = return_differences(lambda c: 3 * c[:, 0], contexts)
+    np.testing.assert_allclose(distances, [[0.0, 3.0, 9.0], [3.0, 0.0, 6.0], [9.0, 6.0, 0.0]])
 
 
 def test_without_a_return_the_lift_is_the_straight_distance_in_units_of_the_space() -> None:
-    """The graph's ways have 16 directions or more: at most 3 % longer than straight ones."""
+    """Edges have at least 16 directions, so shortest paths are at most 3 % longer than straight lines."""
     ends = np.random.default_rng(0).uniform([0, 0], [10, 1], (40, 2))
     metric = LiftedGraph(lambda c: np.zeros(len(c)), SPACE, ends, beta=1.0)
     straight = np.linalg.norm((ends[:, None] - ends[None]) / [10.0, 1.0], axis=2)
@@ -121,7 +131,7 @@ def test_a_tight_cloud_of_anchors_stays_connected() -> None:
     assert np.isfinite(metric.distances).all()
 
 
-RECIPE = {"space": SPACE, "worst_return": -1.0, "threshold": 1.0}
+OPTIONS = {"space": SPACE, "worst_return": -1.0, "threshold": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -133,40 +143,69 @@ RECIPE = {"space": SPACE, "worst_return": -1.0, "threshold": 1.0}
         ({"lift": float("inf")}, "expected lift to be a finite number, got inf"),
         ({"neighbours": 0}, "expected neighbours to be a positive integer, got 0"),
         ({"memory": 0}, "expected memory to be a positive integer, got 0"),
+        ({"score": "reward"}, "expected score to be one of return, discounted_return, success; got 'reward'"),
         (
             {"space": ContextSpace([0.0, 0.0], [1.0, np.inf])},
             "expected a bounded context space, got low [0. 0.] and high [ 1. inf]",
         ),
     ],
 )
-def test_a_recipe_refuses(options: dict[str, float], message: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        ReturnLift(**{**RECIPE, **options})
+        ReturnLift(**{**OPTIONS, **options})
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("score", ["return", "discounted_return", "success"])
+@pytest.mark.parametrize("kind", [ReturnLift, ReturnGap, Embedding])
+def test_a_learned_metric_is_fitted_to_its_score(kind: type, score: Score) -> None:
+    """The returns, discounted returns and successes of these episodes have nothing in common."""
+    rng, space = np.random.default_rng(0), ContextSpace.discrete(lattice(SPACE)) if kind is ReturnGap else SPACE
+    contexts = lattice(SPACE)[::8]
+    columns = {"return": contexts[:, 1], "discounted_return": -contexts[:, 0], "success": contexts[:, 0] > 5}
+    episodes = EpisodeBatch(
+        contexts,
+        columns["return"],
+        np.ones(len(contexts)),
+        np.zeros(len(contexts)),
+        discounted=columns["discounted_return"],
+        successes=columns["success"],
+    )
+    options = {"threshold": 1.0} if kind is ReturnLift else {"contexts": 60, "epochs": 20} if kind is Embedding else {}
+    fitted = kind(space, -10.0, score=score, **options).fit(episodes, rng)
+    model = ReturnModel(contexts, columns[score], space, -10.0)
+    np.testing.assert_array_equal(fitted.returns(contexts), model(contexts))
+    assert kind(space, -10.0, **options).score == "return"
+
+
+def test_a_score_that_episodes_do_not_have_is_refused() -> None:
+    episodes = EpisodeBatch([[5.0, 0.5]], [1.0], [1], [0])
+    with pytest.raises(InvalidInput, match="expected successes .*, since the task's score is 'success'; got none"):
+        ReturnLift(**OPTIONS, score="success").fit(episodes, np.random.default_rng(0))
 
 
 def test_a_climb_from_the_worst_return_to_the_threshold_is_worth_the_lift() -> None:
     """On a line of side 10, between a context at the worst return and one at the threshold: sqrt(1 + lift^2) sides."""
     line, rng = ContextSpace([0.0], [10.0]), np.random.default_rng(0)
     contexts = np.linspace(0.0, 10.0, 150)[:, None]
-    episodes = Episodes(contexts, -3.0 + 0.4 * contexts[:, 0], np.ones(150), np.zeros(150))
+    episodes = EpisodeBatch(contexts, -3.0 + 0.4 * contexts[:, 0], np.ones(150), np.zeros(150))
     for lift in (0.0, 2.0, 5.0):
         metric = ReturnLift(line, worst_return=-3.0, threshold=1.0, lift=lift).fit(episodes, rng, [[0.0], [10.0]])
         length = metric.pairwise(np.array([[0.0]]), np.array([[10.0]]))[0, 0]
         assert length == pytest.approx(np.hypot(1.0, lift), rel=0.01)
 
 
-def test_a_fit_keeps_the_return_model_and_meets_its_anchors() -> None:
+def test_a_fit_keeps_its_model_and_has_its_anchors_as_nodes() -> None:
     rng = np.random.default_rng(0)
     contexts, anchors = rng.uniform([0, 0], [10, 1], (80, 2)), rng.uniform([0, 0], [10, 1], (7, 2))
-    episodes = Episodes(contexts, np.sin(contexts[:, 0]), np.ones(80), np.zeros(80))
-    metric = ReturnLift(**RECIPE).fit(episodes, rng, anchors)
+    episodes = EpisodeBatch(contexts, np.sin(contexts[:, 0]), np.ones(80), np.zeros(80))
+    metric = ReturnLift(**OPTIONS).fit(episodes, rng, anchors)
     assert isinstance(metric, LiftedGraph)
     np.testing.assert_array_equal(metric.support[metric.index(anchors)], anchors)
     model = ReturnModel(contexts, episodes.returns, SPACE, -1.0)
     np.testing.assert_array_equal(metric.returns(anchors), model(anchors))
     with pytest.raises(InvalidInput, match="expected anchors of dimension 2, got dimension 1"):
-        ReturnLift(**RECIPE).fit(episodes, rng, [[0.0]])
+        ReturnLift(**OPTIONS).fit(episodes, rng, [[0.0]])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -187,13 +226,13 @@ def test_with_the_true_return_the_path_goes_around_the_wall_at_constant_speed(se
 @pytest.mark.parametrize("d", [4, 7, 10])
 @pytest.mark.parametrize("lift", [0.0, 5.0])
 def test_in_many_dimensions_the_path_approaches_the_target_steadily(d: int, lift: float) -> None:
-    """A lattice has only corners there: mass went to them, and W2 to the target rose on the first half of the way."""
+    """A lattice would have only corners there, and mass that moves to them moves away from the target."""
     rng = np.random.default_rng(d)
     space = ContextSpace(np.zeros(d), np.ones(d))
     source = Particles.gaussian(np.full(d, 0.2), 0.05, 100, rng, space.low, space.high)
     target = Particles.gaussian(np.full(d, 0.75), 0.02, 100, rng, space.low, space.high)
     contexts = space.uniform(200, rng).points
-    episodes = Episodes(contexts, -np.linalg.norm(contexts - 0.2, axis=1), np.ones(200), np.zeros(200))
+    episodes = EpisodeBatch(contexts, -np.linalg.norm(contexts - 0.2, axis=1), np.ones(200), np.zeros(200))
     anchors = np.concatenate([source.points, target.points])
     path = Geodesic(source, target, ReturnLift(space, -3.0, -0.2, lift=lift).fit(episodes, rng, anchors))
     stages = [path(t).positive() for t in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)]
@@ -203,7 +242,7 @@ def test_in_many_dimensions_the_path_approaches_the_target_steadily(d: int, lift
         np.testing.assert_allclose(left, [1.0, 0.8, 0.6, 0.4, 0.2, 0.0], atol=0.05)
 
 
-def test_a_cover_is_the_lattice_where_that_is_fine_and_the_same_at_every_call() -> None:
+def test_a_cover_is_a_lattice_in_few_dimensions_and_the_same_at_every_call() -> None:
     for d in (1, 2, 3):
         space = ContextSpace(np.zeros(d), np.ones(d))
         np.testing.assert_array_equal(cover(space, np.full((4, d), 0.3)), lattice(space))

@@ -1,4 +1,4 @@
-"""PPO in the compiled loop, on environments whose answers are known."""
+"""PPO in the compiled loop, on environments with known solutions."""
 
 import gymnasium as gym
 import jax
@@ -9,11 +9,12 @@ import pytest
 import geodesic as gd
 from geodesic.envs.cmdp import ContextualMDP
 from geodesic.learners.ppo import PPO
-from geodesic.training.program import Program, as_sampler, stack
+from geodesic.training.agents import stack
+from geodesic.training.program import Program, as_sampler
 
 
 class Probe(ContextualMDP):
-    """The state is the step count; the context is shown; how it ends and what it pays is the subclass's."""
+    """The state is the step count and the context is observed; subclasses define the end and the reward."""
 
     max_steps = 10
     worst_return = 0.0
@@ -39,7 +40,7 @@ class Probe(ContextualMDP):
 
 
 class Bandit(Probe):
-    """One step; action 1 pays where the context is positive, action 0 elsewhere."""
+    """One step; action 1 is rewarded where the context is positive, action 0 elsewhere."""
 
     def reward(self, state, action, next_state, rng, params=None):
         return jnp.where((action == 1) == (params[0] > 0), 1.0, 0.0)
@@ -55,7 +56,7 @@ class Delayed(Probe):
 
 
 class Endless(Probe):
-    """One unit a step, cut off by the time limit, never terminal: V = 1 / (1 - gamma) only if time limits bootstrap."""
+    """Reward 1, truncated and never terminated: V = 1 / (1 - gamma) only if time limits bootstrap."""
 
     length = 1000
     max_steps = 5
@@ -68,7 +69,7 @@ class Endless(Probe):
 
 
 class Reach(Probe):
-    """One step, continuous: pays -(action - context)^2."""
+    """One step, continuous actions: the reward is -(action - context)^2."""
 
     action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
 
@@ -83,13 +84,13 @@ def train(mdp, segments, **options):
     samplers = stack([as_sampler(contexts, 0)])
     state = program.init(np.array([[0, 1]], np.uint32), samplers)
     for _ in range(segments):
-        state, _ = program.segment(state, samplers)
+        state, *_ = program.segment(state, samplers)
     returns, *_ = program.evaluate(state, samplers, np.array([[0, 2]], np.uint32))
     params = jax.tree.map(lambda x: x[0], state.learner.params)
     return float(returns.mean()), lambda obs: float(learner._value(params, jnp.array(obs, jnp.float32)))
 
 
-def test_it_learns_which_action_pays_in_which_context():
+def test_it_learns_the_rewarded_action_of_each_context():
     assert train(Bandit(), 10)[0] > 0.97
 
 

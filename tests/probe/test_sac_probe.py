@@ -1,4 +1,4 @@
-"""SAC on environments whose answers are known."""
+"""SAC on environments with known solutions."""
 
 import gymnasium as gym
 import jax
@@ -24,7 +24,7 @@ FAST = {
 def train(sac, step, start, iterations, seed=0):
     """A loop over `step(obs, action, key) -> next_obs, reward, terminated, truncated`, with resets to start(key)."""
 
-    def move(carry, key):
+    def step_env(carry, key):
         state, obs = carry
         act, env, reset = jax.random.split(key, 3)
         action, stored = sac.act(state, obs[None], act)
@@ -34,9 +34,9 @@ def train(sac, step, start, iterations, seed=0):
 
     def iteration(carry, key):
         state, obs = carry
-        walk, learn = jax.random.split(key)
-        (_, obs), seen = jax.lax.scan(move, (state, obs), jax.random.split(walk, sac.rollout))
-        return (sac.learn(state, seen, learn), obs), None
+        walk, update = jax.random.split(key)
+        (_, obs), seen = jax.lax.scan(step_env, (state, obs), jax.random.split(walk, sac.rollout))
+        return (sac.update(state, seen, update)[0], obs), None
 
     init, first, rest = jax.random.split(jax.random.key(seed), 3)
     state = sac.init(init, OBS, ACT)
@@ -88,7 +88,7 @@ def two_steps(reward, cut):
 
 @pytest.mark.slow
 def test_two_steps_are_discounted():
-    """Q(1) = 1 and Q(0) = gamma, when the entropy's share has gone."""
+    """Q(1) = 1 and Q(0) = gamma, once the entropy bonus has vanished."""
     sac = SAC(**FAST, learning_starts=100, gamma=0.5)
     state = train(sac, two_steps(1.0, cut=False), lambda key: jnp.zeros(1), 2000)
     assert value(sac, state, 1.0) == pytest.approx(1.0, abs=0.1)

@@ -1,4 +1,4 @@
-"""Checkpoints: what goes in comes out, and what is broken is refused in words."""
+"""Checkpoints: arrays and JSON are read back unchanged, and damaged files are refused."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from geodesic.records.files import write_atomically
 ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b/c": np.array(3), "k": np.array([1, 2], np.uint32)}
 
 
-def test_arrays_and_json_survive(tmp_path):
+def test_arrays_and_json_are_read_back_unchanged(tmp_path):
     path = tmp_path / "deep" / "one.npz"
     checkpoint.save(path, ARRAYS, {"step": 5, "nested": {"x": [1.5, None]}})
     found = checkpoint.load(path)
@@ -28,7 +28,7 @@ def test_the_same_content_gives_the_same_bytes(tmp_path):
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-def test_trees_survive_and_other_shapes_are_refused(tmp_path):
+def test_trees_are_read_back_and_other_shapes_refused(tmp_path):
     tree = {"w": [np.ones((2, 3), np.float32), np.zeros(2, np.int32)], "k": np.array([1], np.uint32)}
     arrays = checkpoint.flatten("t", tree)
     back = checkpoint.unflatten("t", tree, arrays)
@@ -39,7 +39,7 @@ def test_trees_survive_and_other_shapes_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "text", "foreign"])
-def test_damage_is_an_error_of_ours(tmp_path, damage):
+def test_damaged_files_are_refused(tmp_path, damage):
     path = tmp_path / "one.npz"
     checkpoint.save(path, {"a": np.random.default_rng(0).random(5000)}, {})
     whole = path.read_bytes()
@@ -55,7 +55,7 @@ def test_damage_is_an_error_of_ours(tmp_path, damage):
     assert path.read_bytes() == before
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
+def test_a_failed_write_leaves_the_old_file_only(tmp_path):
     path = tmp_path / "one.npz"
     checkpoint.save(path, ARRAYS, {})
     before = path.read_bytes()
@@ -70,11 +70,45 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_missing_checkpoint_is_named(tmp_path):
+def test_a_missing_checkpoint_is_refused_with_its_path(tmp_path):
     with pytest.raises(CheckpointError, match="expected a checkpoint at .*, found none"):
         checkpoint.load(tmp_path / "nothing.npz")
 
 
-def test_a_leaf_that_is_missing_is_named():
+def test_a_missing_leaf_is_refused_with_its_name():
     with pytest.raises(CheckpointError, match=r"expected t\['w'\] as float32\(2,\), got nothing"):
         checkpoint.unflatten("t", {"w": np.zeros(2, np.float32)}, {})
+
+
+META = {"count": 3, "number": 1, "flag": True, "name": "a", "names": ["a", "b"], "inner": {"count": 2}}
+
+
+def test_values_are_read_with_their_type(tmp_path):
+    checkpoint.save(tmp_path / "one.npz", {}, META)
+    found = checkpoint.load(tmp_path / "one.npz")
+    assert (found.count("count"), found.count("inner", "count")) == (3, 2)
+    assert (found.number("number"), found.string("name"), found.strings("names")) == (1.0, "a", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda found: found.count("flag"), "is damaged: expected flag as a count, got True"),
+        (lambda found: found.number("name"), "is damaged: expected name as a number, got 'a'"),
+        (lambda found: found.string("inner", "count"), "is damaged: expected inner/count as a string, got 2"),
+        (lambda found: found.strings("name"), "is damaged: expected name as strings, got 'a'"),
+        (lambda found: found.count("name", "deeper"), "is of another version: it has no 'deeper'"),
+    ],
+)
+def test_values_of_another_type_are_refused(tmp_path, read, message):
+    checkpoint.save(tmp_path / "one.npz", {}, META)
+    with pytest.raises(CheckpointError) as caught:
+        read(checkpoint.load(tmp_path / "one.npz"))
+    assert str(caught.value) == f"{tmp_path / 'one.npz'} {message}"
+
+
+def test_the_existing_file_is_kept_under_another_name(tmp_path):
+    latest, previous = tmp_path / "latest.npz", tmp_path / "previous.npz"
+    for step in (1, 2, 3):
+        checkpoint.save(latest, ARRAYS, {"step": step}, keep=previous)
+    assert [checkpoint.load(path).count("step") for path in (latest, previous)] == [3, 2]

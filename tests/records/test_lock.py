@@ -1,4 +1,4 @@
-"""One writer a folder: who comes second is told who is first, and the dead hold nothing."""
+"""One writer per folder: a second one is refused with the name of the first, and dead processes hold nothing."""
 
 import contextlib
 import json
@@ -16,12 +16,13 @@ import pytest
 from geodesic.errors import InvalidInput, RunFailed
 from geodesic.records import FolderLock
 from geodesic.records import lock as locks
+from geodesic.records.lock import held_by
 
 HOLD = """
 import sys, time
 from pathlib import Path
 from geodesic.records import FolderLock
-lock = FolderLock(Path(sys.argv[1]), sys.argv[2]).take()
+lock = FolderLock(Path(sys.argv[1]), sys.argv[2]).acquire()
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -42,18 +43,18 @@ def end(process):
 
 
 def pretend(folder, **changes):
-    """The lock file of somebody else."""
-    said = {**locks._this_process(), "owner": "", **changes}
+    """The lock file of another process."""
+    content = {**locks._this_process(""), **changes}
     folder.mkdir(exist_ok=True)
-    (folder / ".lock").write_text(json.dumps(said))
+    (folder / ".lock").write_text(json.dumps(content))
 
 
-def test_a_second_process_is_told_the_first_ones_process_and_host(tmp_path):
+def test_a_second_process_is_refused_with_the_first_ones_process_and_host(tmp_path):
     process = holder(tmp_path)
     try:
-        said = rf"is being written by process {process.pid} on {platform.node()} since 20.*; wait for its end"
-        with pytest.raises(InvalidInput, match=said):
-            FolderLock(tmp_path).take()
+        message = rf"is being written by process {process.pid} on {platform.node()} since 20.*; wait for its end"
+        with pytest.raises(InvalidInput, match=message):
+            FolderLock(tmp_path).acquire()
     finally:
         end(process)
     assert list(tmp_path.iterdir()) == []
@@ -64,20 +65,20 @@ def test_a_second_process_is_told_the_first_ones_process_and_host(tmp_path):
 def test_a_second_lock_in_the_same_process_is_refused(tmp_path):
     with FolderLock(tmp_path / "new") as lock:
         with pytest.raises(InvalidInput, match=f"written by process {os.getpid()} on"):
-            FolderLock(tmp_path / "new").take()
+            FolderLock(tmp_path / "new").acquire()
         lock.check()
-        assert lock.take() is lock
+        assert lock.acquire() is lock
     assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_a_killed_process_holds_nothing(tmp_path):
     process = holder(tmp_path)
     process.kill()
-    process.wait()
+    end(process)
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
     (tmp_path / f".config.json-abc{locks.TEMPORARY}").write_text("half")
     (tmp_path / ".mine").write_text("not a leftover of ours")
-    lock = FolderLock(tmp_path).take()
+    lock = FolderLock(tmp_path).acquire()
     assert json.loads((tmp_path / ".lock").read_text())["process"] == os.getpid()
     lock.release()
     assert [path.name for path in tmp_path.iterdir()] == [".mine"]
@@ -103,44 +104,60 @@ def test_a_child_that_ends_does_not_release_its_parents_lock(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_same_work_takes_over_and_the_earlier_holder_is_told(tmp_path):
-    first = FolderLock(tmp_path, owner="job 3").take()
+def test_the_same_owner_takes_over_and_the_earlier_holder_is_stopped(tmp_path):
+    first = FolderLock(tmp_path, owner="job 3").acquire()
     with pytest.raises(InvalidInput):
-        FolderLock(tmp_path, owner="job 4").take()
-    second = FolderLock(tmp_path, owner="job 3").take()
+        FolderLock(tmp_path, owner="job 4").acquire()
+    second = FolderLock(tmp_path, owner="job 3").acquire()
     with pytest.raises(RunFailed, match=f"was taken over by process {os.getpid()} on .*; stopped, nothing more is"):
         first.check()
     first.release()
     second.check()
     second.release()
-    with pytest.raises(RunFailed, match="is not held by this process any more"):
+    with pytest.raises(RunFailed, match="is no longer held by this process"):
         second.check()
 
 
-def test_a_lock_that_is_taken_away_is_noticed(tmp_path):
-    lock = FolderLock(tmp_path).take()
+def test_a_removed_lock_file_is_noticed(tmp_path):
+    lock = FolderLock(tmp_path).acquire()
     (tmp_path / ".lock").unlink()
     with pytest.raises(RunFailed, match="was taken from this process"):
         lock.check()
 
 
-def test_another_machines_lock_holds_until_its_signs_of_life_end(tmp_path):
+def test_another_machines_lock_holds_until_its_heartbeat_is_stale(tmp_path):
     pretend(tmp_path, host="elsewhere", process=1)
-    with pytest.raises(InvalidInput, match="process 1 on elsewhere .*for 10 minutes after its last sign of life"):
-        FolderLock(tmp_path).take()
+    with pytest.raises(InvalidInput, match="process 1 on elsewhere .*for 10 minutes after its last heartbeat"):
+        FolderLock(tmp_path).acquire()
     silent = time.time() - locks.STALE_SECONDS - 1
     os.utime(tmp_path / ".lock", (silent, silent))
     with FolderLock(tmp_path) as lock:
         lock.check()
 
 
-def test_the_same_work_takes_over_from_another_machine_at_once(tmp_path):
+def test_a_heartbeat_in_the_future_is_stale(tmp_path):
+    """It would hold the folder for as long as a forged file or a wrong clock says."""
+    pretend(tmp_path, host="elsewhere", process=1)
+    far = time.time() + 10 * locks.STALE_SECONDS
+    os.utime(tmp_path / ".lock", (far, far))
+    assert held_by(tmp_path) is None
+    with FolderLock(tmp_path) as lock:
+        lock.check()
+
+
+def test_a_holder_with_control_characters_cannot_control_the_terminal(tmp_path):
+    pretend(tmp_path, host="else\x1b[2Jwhere", process=1)
+    with pytest.raises(InvalidInput, match=r"process 1 on else\\x1b\[2Jwhere since"):
+        FolderLock(tmp_path).acquire()
+
+
+def test_the_same_owner_takes_over_from_another_machine_at_once(tmp_path):
     pretend(tmp_path, host="elsewhere", owner="job 3")
     with FolderLock(tmp_path, owner="job 3") as lock:
         lock.check()
 
 
-def test_a_check_is_a_sign_of_life(tmp_path, monkeypatch):
+def test_check_sends_a_heartbeat(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "BEAT_SECONDS", -1.0)
     with FolderLock(tmp_path) as lock:
         os.utime(tmp_path / ".lock", (0, 0))
@@ -148,11 +165,11 @@ def test_a_check_is_a_sign_of_life(tmp_path, monkeypatch):
         assert (tmp_path / ".lock").stat().st_mtime > 0
 
 
-def test_where_the_kernel_has_no_locks_the_living_are_still_told_from_the_dead(tmp_path, monkeypatch):
+def test_without_kernel_locks_dead_holders_are_still_recognised(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "_flock", lambda descriptor: None)
-    lock = FolderLock(tmp_path).take()
+    lock = FolderLock(tmp_path).acquire()
     with pytest.raises(InvalidInput, match=f"process {os.getpid()}"):
-        FolderLock(tmp_path).take()
+        FolderLock(tmp_path).acquire()
     lock.release()
     pretend(tmp_path, process=2**30, started="1")
     with FolderLock(tmp_path):
@@ -160,44 +177,61 @@ def test_where_the_kernel_has_no_locks_the_living_are_still_told_from_the_dead(t
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", '{"process": "x"}', "[" * 3000])
-def test_a_lock_file_that_says_nothing_is_nobodys(tmp_path, content):
+def test_an_unreadable_lock_file_holds_nothing(tmp_path, content):
     (tmp_path / ".lock").write_text(content)
     with FolderLock(tmp_path) as lock:
         lock.check()
 
 
-def test_a_lock_that_leads_elsewhere_is_refused(tmp_path):
+def test_a_lock_file_that_is_a_link_is_refused(tmp_path):
     (tmp_path / ".lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InvalidInput, match="cannot write to"):
-        FolderLock(tmp_path).take()
+        FolderLock(tmp_path).acquire()
     assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_dropped_lock_is_released(tmp_path):
-    FolderLock(tmp_path).take()
+    FolderLock(tmp_path).acquire()
     assert list(tmp_path.iterdir()) == []
 
 
 TURNS = 10
 
 
-def race(folder, gate, wins):
+def race(folder, barrier, wins):
     for turn in range(TURNS):
         lock = FolderLock(folder / str(turn))
-        gate.wait()
+        barrier.wait()
         with contextlib.suppress(InvalidInput):
-            lock.take()
+            lock.acquire()
         wins.put((turn, lock.held))
-        gate.wait()
+        barrier.wait()
 
 
-def test_of_many_that_come_at_once_one_wins(tmp_path):
+def test_one_of_several_simultaneous_processes_wins(tmp_path):
     context = multiprocessing.get_context("spawn")
-    gate, wins = context.Barrier(4), context.Queue()
-    racers = [context.Process(target=race, args=(tmp_path, gate, wins)) for _ in range(4)]
+    barrier, wins = context.Barrier(4), context.Queue()
+    racers = [context.Process(target=race, args=(tmp_path, barrier, wins)) for _ in range(4)]
     for racer in racers:
         racer.start()
-    told = [wins.get(timeout=60) for _ in range(TURNS * len(racers))]  # a slow one's may come after the next turn's
-    assert Counter(turn for turn, won in told if won) == Counter(range(TURNS))
+    results = [wins.get(timeout=60) for _ in range(TURNS * len(racers))]  # a slow one may report after the next turn
+    assert Counter(turn for turn, won in results if won) == Counter(range(TURNS))
     for racer in racers:
         racer.join(30)
+
+
+def test_held_by_names_a_living_holder_and_takes_nothing(tmp_path):
+    assert held_by(tmp_path) is None
+    with FolderLock(tmp_path) as lock:
+        assert held_by(tmp_path)["process"] == os.getpid()
+        lock.check()
+    assert held_by(tmp_path) is None
+    pretend(tmp_path, process=2**30, started="1")
+    assert held_by(tmp_path) is None
+    pretend(tmp_path, host="elsewhere", process=1)
+    assert held_by(tmp_path)["host"] == "elsewhere"
+    silent = time.time() - locks.STALE_SECONDS - 1
+    os.utime(tmp_path / ".lock", (silent, silent))
+    assert held_by(tmp_path) is None
+    (tmp_path / ".lock").write_text("{")
+    assert held_by(tmp_path) is None

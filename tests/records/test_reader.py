@@ -1,5 +1,8 @@
+"""Reading run folders: what was written is read back, and damage is refused with the name of the file."""
+
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +16,10 @@ EVALUATION = "step,stage,alpha,return,return_std,success,score"
 STAGE = "stage,step,alpha,kind,event,particles,infeasible,distance"
 
 
-def test_a_run_reads_back_as_it_was_written(tmp_path: Path) -> None:
+def test_a_run_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     run = load_run(write_run(tmp_path / "run", metric="l2", seed=4, solved=55.0, contexts=["length", "mass"]))
     assert (run.task, run.method, run.label, run.seed, run.steps) == ("mine", "gradient", "gradient", 4, 1000)
-    assert (run.threshold, run.solved, run.measure, run.metric, run.finished) == (40.0, 55.0, "return", "l2", True)
+    assert (run.threshold, run.solved, run.score, run.metric, run.finished) == (40.0, 55.0, "return", "l2", True)
     assert run.contexts == ("length", "mass")
     assert run.evaluations.steps.tolist() == [250, 500, 750, 1000]
     assert run.evaluations.returns.tolist() == [0.0, 20.0, 50.0, 60.0]
@@ -32,23 +35,24 @@ def test_a_run_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert np.isnan(run.stages.distances).all()
 
 
-def test_scores_are_what_the_task_measures(tmp_path: Path) -> None:
-    run = load_run(write_run(tmp_path / "run", measure="success"))
-    assert run.measure == "success"
+def test_scores_are_of_the_kind_in_the_configuration(tmp_path: Path) -> None:
+    run = load_run(write_run(tmp_path / "run", score="success"))
+    assert run.score == "success"
     assert run.evaluations.scores.tolist() == run.evaluations.successes.tolist() == [0, 0, 1, 1]
     assert set(run.episodes.scores.tolist()) == {0.0, 1.0}
 
 
-def test_stages_that_explore_are_told_by_their_kind(tmp_path: Path) -> None:
+def test_stages_that_explore_have_that_kind(tmp_path: Path) -> None:
     run = load_run(write_run(tmp_path / "run", kinds=["train", "explore", "train"]))
     assert run.stages.explores.tolist() == [False, True, False]
+    assert run.explored == {1}
 
 
-def test_the_curriculum_is_cut_into_its_stages(tmp_path: Path) -> None:
+def test_the_curriculum_is_split_into_its_stages(tmp_path: Path) -> None:
     clouds = [np.full((n, 1), float(n)) for n in (2, 3, 1)]
-    shares = [np.array([0.25, 0.75]), np.full(3, 1 / 3), np.ones(1)]
+    fractions = [np.array([0.25, 0.75]), np.full(3, 1 / 3), np.ones(1)]
     snapshots = {1: {"heat": np.eye(2)}}
-    run = load_run(write_run(tmp_path / "run", points=clouds, weights=shares, snapshots=snapshots))
+    run = load_run(write_run(tmp_path / "run", points=clouds, weights=fractions, snapshots=snapshots))
     assert [len(stage.particles) for stage in run.curriculum] == [2, 3, 1]
     assert run.curriculum[0].particles.weights.tolist() == [0.25, 0.75]
     assert [stage.alpha for stage in run.curriculum] == [0.0, 0.5, 1.0]
@@ -62,7 +66,7 @@ def test_the_stage_in_force(tmp_path: Path, step: int, stage: int) -> None:
     assert found.stage == stage
 
 
-def test_a_run_that_has_just_begun_is_empty_and_unfinished(tmp_path: Path) -> None:
+def test_a_run_that_just_started_is_empty_and_unfinished(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     for name in ("episodes.csv", "evaluations.csv", "stages.csv", "curriculum.npz", "summary.json"):
         (folder / name).unlink()
@@ -71,7 +75,7 @@ def test_a_run_that_has_just_begun_is_empty_and_unfinished(tmp_path: Path) -> No
     assert run.in_force(0) is None
 
 
-def test_a_run_is_finished_when_it_has_left_its_summary(tmp_path: Path) -> None:
+def test_a_run_with_a_summary_is_finished(tmp_path: Path) -> None:
     assert not load_run(write_run(tmp_path / "short", reached=750)).finished
     folder = write_run(tmp_path / "whole")
     assert load_run(folder).finished
@@ -79,7 +83,7 @@ def test_a_run_is_finished_when_it_has_left_its_summary(tmp_path: Path) -> None:
     assert not load_run(folder).finished
 
 
-def test_a_line_still_being_written_is_left_out(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_ignored(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     with (folder / "evaluations.csv").open("a") as file:
         file.write("1250,2,1.0,6")
@@ -92,18 +96,21 @@ def test_a_line_still_being_written_is_left_out(tmp_path: Path) -> None:
         ("config.json", "{", "damaged file {path}: Expecting property name"),
         ("config.json", "[]", "damaged file {path}: expected a JSON object"),
         ("config.json", "[" * 100_000, "damaged file {path}: maximum recursion depth exceeded"),
-        ("config.json", '{"name": "m", "method": "m", "label": 3, "seed": 0, "steps": 1}', "got one without label"),
-        ("config.json", '{"name": "mine"}', "got one without method, label, seed, steps"),
+        ("config.json", '{"name": "mine"}', "got one without task, contexts, method, label, seed, steps"),
         ("evaluations.csv", "time,reward\n1,2\n", f"to have the columns {EVALUATION}, got time,reward"),
         ("evaluations.csv", f"{EVALUATION}\n1,2\n", "expected 7 values in line 2 of {path}, got 2"),
         ("evaluations.csv", f"{EVALUATION}\n1,0,0,x,0,0,0\n", "numbers in column return of"),
-        ("stages.csv", f"{STAGE}\n0.5,0,0,train,start,1,0,0\n", "whole numbers in column stage of"),
-        ("evaluations.csv", f"{EVALUATION}\n1,0,0,1,{'9' * 200_000},0,0\n", "expected {path} to be a table, got field"),
-        ("evaluations.csv", f"{EVALUATION}\n1e300,0,0,1,0,0,0\n", "whole numbers in column step of"),
+        ("stages.csv", f"{STAGE}\n0.5,0,0,train,start,1,0,0\n", "integers in column stage of"),
+        (
+            "evaluations.csv",
+            f"{EVALUATION}\n1,0,0,1,{'9' * 200_000},0,0\n",
+            "expected {path} to be a table, got Error: field",
+        ),
+        ("evaluations.csv", f"{EVALUATION}\n1e300,0,0,1,0,0,0\n", "integers in column step of"),
         ("curriculum.npz", "not an archive", "damaged or foreign file {path}: "),
     ],
 )
-def test_damage_is_named_in_one_line(tmp_path: Path, name: str, content: str, message: str) -> None:
+def test_damage_is_reported_in_one_line(tmp_path: Path, name: str, content: str, message: str) -> None:
     folder = write_run(tmp_path / "run")
     (folder / name).write_text(content)
     with pytest.raises((InvalidInput, CheckpointError)) as error:
@@ -126,17 +133,29 @@ def test_foreign_archives_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["episodes.csv", "evaluations.csv", "stages.csv"])
-def test_doubled_rows_are_named_with_their_line(tmp_path: Path, name: str) -> None:
+def test_repeated_rows_are_reported_with_their_line(tmp_path: Path, name: str) -> None:
     table = write_run(tmp_path / "run") / name
     head, *rows = table.read_text().splitlines(keepends=True)
     for doubled, line in (([*rows[:2], *rows[1:]], 4), ([*rows, *rows], len(rows) + 2)):
         table.write_text("".join([head, *doubled]))
-        with pytest.raises(CheckpointError, match=rf"damaged file .*{name}: expected .* to grow .* in line {line};"):
+        with pytest.raises(
+            CheckpointError,
+            match=rf"damaged file .*{name}: expected .* to increase from line to line, .* in line {line};",
+        ):
             load_run(tmp_path / "run")
 
 
+@pytest.mark.parametrize("label", [3, None])
+def test_a_configuration_with_an_invalid_value_is_refused(tmp_path: Path, label: object) -> None:
+    folder = write_run(tmp_path / "run")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "label": label}))
+    with pytest.raises(InvalidInput, match="invalid configuration of a run: expected label to be a string, got"):
+        load_run(folder)
+
+
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="to be a run folder with a config.json, got none"):
+    with pytest.raises(InvalidInput, match="to be a run folder with a config.json, found none"):
         load_run(tmp_path)
     with pytest.raises(InvalidInput, match="to hold runs at runs/<label>/seed-<k>, got none"):
         load_comparison(tmp_path)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,13 +18,12 @@ from geodesic.analysis.paths import StagePath, stage_path
 from geodesic.contexts import ContextSpace, Particles
 from geodesic.errors import InvalidInput
 from geodesic.records import load_comparison, load_run
-from geodesic.report import cells, contexts, curves, figures, style
-from geodesic.report.atoms import atoms
-from geodesic.report.distances import distance_matrix
-from geodesic.report.paths import path_summary
+from geodesic.report import contexts, curves, figures, style
+from geodesic.report.contexts import distance_matrix
 from geodesic.report.scene import Scene
-from geodesic.report.stages import stages
-from geodesic.tasks import Drawing, Task
+from geodesic.report.stages import path_summary, progress, stages
+from geodesic.runs.plan import CurriculumPlan
+from geodesic.tasks import Plot, Task
 from run_folders import write_comparison, write_run
 
 GRID = np.array([[1, 1, 1, 1], [1, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 1]])
@@ -33,7 +33,7 @@ GOALS = ((1, 1),)
 
 def task(space: Any, source: Any, target: Any, **options: Any) -> Task:
     """A task that is never played."""
-    facts = {"threshold": 40.0, "name": "mine", "apply": lambda env, **context: None, **options}
+    facts = {"threshold": 40.0, "name": "mine", "set_context": lambda env, **context: None, **options}
     return Task("CartPole-v1", space, source, target, **facts)
 
 
@@ -63,9 +63,12 @@ def support_task(support: Any, **options: Any) -> Task:
 
 
 def cells_task(**options: Any) -> Task:
-    drawing = Drawing(cells=GRID, goals=GOALS, order=np.array([3.0, 1.0, 2.0]), ordered_by="steps to the goal")
+    plot = Plot(cells=GRID, goals=GOALS, order=np.array([3.0, 1.0, 2.0]), ordered_by="steps to the goal")
     space = ContextSpace.discrete(STARTS, ["row", "column"])
-    return task(space, on_starts(1, 0, 0), on_starts(0, 0, 1), drawing=drawing, **options)
+    return task(space, on_starts(1, 0, 0), on_starts(0, 0, 1), plot=plot, **options)
+
+
+CELLS = Scene.of_task(cells_task(), [])
 
 
 def run_of(folder: Path, task: Task, *distributions: Particles, **options: Any) -> Path:
@@ -121,18 +124,18 @@ def test_cells_are_shaded_by_their_probability() -> None:
     assert empty[:3].min() > 0.9  # white
     assert full[:3].mean() < half[:3].mean() < empty[:3].mean()  # one scale
     np.testing.assert_array_equal(first.collections[0].get_offsets(), [GOALS[0][::-1]])
-    assert title(figure) == "mine: contexts from source to target; star: the goal"
+    assert title(figure) == "mine: contexts from source to target\nstar: the goal"
 
 
 def test_cells_show_every_stage(tmp_path: Path) -> None:
-    figure = cells.stages(load_run(run_of(tmp_path / "run", cells_task(), *[on_starts(1, 1, 1)] * 8)), GRID, GOALS)
+    figure = stages(load_run(run_of(tmp_path / "run", cells_task(), *[on_starts(1, 1, 1)] * 8)), CELLS)
     assert len(panels(figure)) == 8
     assert "stage 7, α = 1\nfrom step 875" in texts(figure)
     assert "contexts of each stage" in title(figure)
 
 
 def test_cells_show_at_most_36_stages_and_say_so(tmp_path: Path) -> None:
-    figure = cells.stages(load_run(run_of(tmp_path / "run", cells_task(), *[on_starts(1, 1, 1)] * 50)), GRID, GOALS)
+    figure = stages(load_run(run_of(tmp_path / "run", cells_task(), *[on_starts(1, 1, 1)] * 50)), CELLS)
     assert len(panels(figure)) == 36
     assert {"stage 0, α = 0\nfrom step 0", "stage 49, α = 1\nfrom step 980"} <= texts(figure)
     assert "contexts of 36 of 50 stages" in title(figure)
@@ -141,14 +144,14 @@ def test_cells_show_at_most_36_stages_and_say_so(tmp_path: Path) -> None:
 def test_contexts_of_one_value_are_a_histogram_of_their_mass() -> None:
     figure = plan(line_task(), Particles([[0.0], [2.0]], [0.25, 0.75]), Particles([[1.05]]))
     first, second = panels(figure)
-    shares = first.patches[0].get_data().values
-    assert (len(shares), shares[0], shares[-1], shares.sum()) == (20, 0.25, 0.75, 1.0)
+    fractions = first.patches[0].get_data().values
+    assert (len(fractions), fractions[0], fractions[-1], fractions.sum()) == (20, 0.25, 0.75, 1.0)
     assert second.patches[0].get_data().values[10] == 1.0
     assert first.get_xlim() == (0.0, 2.0)
     assert first.get_ylim() == second.get_ylim()
     assert first.get_ylim()[0] == 0
     assert second.get_ylim()[1] > 1.0
-    assert {"pole length (m)", "share of mass"} <= texts(figure)
+    assert {"pole length (m)", "fraction of mass"} <= texts(figure)
     assert title(figure).endswith("\nblack line: the target")
 
 
@@ -162,7 +165,7 @@ def test_a_discrete_space_of_one_value_has_a_bar_for_each_point() -> None:
     assert [label.get_text() for label in first.get_xticklabels()] == ["1", "10", "100", "1000"]
     assert first.get_ylim() == second.get_ylim()
     assert first.get_ylim()[1] >= 1.0
-    assert {"size", "share of mass"} <= texts(figure)
+    assert {"size", "fraction of mass"} <= texts(figure)
 
 
 def test_a_large_support_names_some_of_its_points() -> None:
@@ -184,7 +187,7 @@ def test_a_discrete_plane_has_dots_of_their_mass_on_the_support() -> None:
 
 
 def test_a_plane_has_walls_goals_and_the_target() -> None:
-    drawn = plane_task(drawing=Drawing(walls=((0.0, 1.0, 2.0, 3.0),), goals=((3.0, 7.0),)))
+    drawn = plane_task(plot=Plot(walls=((0.0, 1.0, 2.0, 3.0),), goals=((3.0, 7.0),)))
     figure = plan(drawn, drawn.source_particles)
     (axes,) = panels(figure)
     assert axes.patches[0].get_bbox().bounds == (0.0, 1.0, 2.0, 2.0)
@@ -197,7 +200,7 @@ def test_a_plane_has_walls_goals_and_the_target() -> None:
 
 
 def test_axes_say_which_values_are_drawn_and_in_which_order() -> None:
-    drawn = plane_task(drawing=Drawing(axes=("gate_width", "gate_position")))
+    drawn = plane_task(plot=Plot(axes=("gate_width", "gate_position")))
     figure = plan(drawn, drawn.source_particles)
     np.testing.assert_array_equal(panels(figure)[0].collections[-1].get_offsets(), [[4.0, 0.0]])
     assert figure._supxlabel.get_text() == "gate width"  # type: ignore[attr-defined]
@@ -217,11 +220,11 @@ def test_more_than_two_values_are_drawn_two_at_a_time(d: int, pairs: list[tuple[
     assert "context values" not in title(figure)
 
 
-def test_what_is_not_drawn_of_many_values_is_told() -> None:
+def test_the_title_says_how_many_of_many_values_are_drawn() -> None:
     figure = plan(box_task(12), Particles(np.full((1, 12), 0.5)))
     assert len(panels(figure)) == 4
     assert title(figure).endswith("; 8 of 12 context values")
-    one = plan(box_task(3, drawing=Drawing(axes=("value_2", "value_0"))), Particles([[0.1, 0.2, 0.3]]))
+    one = plan(box_task(3, plot=Plot(axes=("value_2", "value_0"))), Particles([[0.1, 0.2, 0.3]]))
     np.testing.assert_array_equal(panels(one)[0].collections[-1].get_offsets(), [[0.3, 0.1]])
     assert title(one).endswith("; 2 of 3 context values")
 
@@ -232,7 +235,7 @@ def test_projections_join_what_falls_together() -> None:
     assert [len(axes.collections[-1].get_offsets()) for axes in (first, second)] == [1, 2]
 
 
-def test_an_unbounded_space_is_framed_by_what_is_shown() -> None:
+def test_an_unbounded_space_is_framed_by_its_distributions() -> None:
     endless = task({"x": (-np.inf, np.inf), "y": (0.0, np.inf)}, {"x": 0, "y": 1}, {"x": 4, "y": 1})
     scene = Scene.of_task(endless, [Particles([[-6.0, 3.0]])])
     assert (scene.low.tolist(), scene.high.tolist()) == ([-6.0, 0.0], [4.0, 3.0])
@@ -255,8 +258,8 @@ def test_contexts_at_five_moments(tmp_path: Path) -> None:
     assert {tuple(point) for point in drawn} == {tuple(point) for point in runs[0].curriculum[-1].particles.points}
 
 
-def test_the_last_moment_of_a_run_that_has_not_ended_is_where_it_stands(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", reached=500)
+def test_the_last_moment_of_an_unfinished_run_is_its_last_recorded_step(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", reached=500, stages=1)
     (folder / "episodes.csv").unlink()
     shown = texts(contexts.moments([load_run(folder)], Scene.of_task(plane_task(), [])))
     assert {"step 125", "step 500"} <= shown
@@ -279,9 +282,9 @@ def test_contexts_come_from_the_episodes_where_there_is_no_curriculum(tmp_path: 
 # Distances
 
 
-def test_distance_matrix_is_in_the_drawings_order() -> None:
+def test_distance_matrix_is_in_the_plots_order() -> None:
     distances = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 2.0], [5.0, 2.0, 0.0]])
-    figure = distance_matrix(distances, cells_task().drawing, "distance")
+    figure = distance_matrix(distances, cells_task().plot, "distance")
     axes = panels(figure)[0]
     np.testing.assert_array_equal(axes.images[0].get_array(), distances[np.ix_([1, 2, 0], [1, 2, 0])])
     assert axes.get_xlabel() == axes.get_ylabel() == "contexts, ordered by steps to the goal"
@@ -289,11 +292,11 @@ def test_distance_matrix_is_in_the_drawings_order() -> None:
     assert "Distance between the 3 contexts" in texts(figure)
 
 
-def test_distance_matrix_without_an_order_is_as_the_support() -> None:
+def test_distance_matrix_without_an_order_is_in_the_supports_order() -> None:
     distances = np.arange(9.0).reshape(3, 3)
-    axes = panels(distance_matrix(distances, Drawing(), "distance"))[0]
+    axes = panels(distance_matrix(distances, Plot(), "distance"))[0]
     np.testing.assert_array_equal(axes.images[0].get_array(), distances)
-    assert axes.get_xlabel() == "contexts, as the support lists them"
+    assert axes.get_xlabel() == "contexts, in the support's order"
 
 
 # Curves
@@ -304,9 +307,9 @@ def comparison(folder: Path, **options: Any) -> Path:
     return write_comparison(folder, labels, seeds=2, **options)
 
 
-def test_mean_curves_show_each_label_the_band_and_what_counts_as_solved(tmp_path: Path) -> None:
+def test_mean_curves_show_each_label_the_band_and_the_solved_level(tmp_path: Path) -> None:
     runs = load_comparison(comparison(tmp_path, solved=55.0))
-    figure = curves.mean_curves(runs)
+    figure = curves.learning_curves(runs, "mean")
     axes = panels(figure)[0]
     assert len(axes.collections) == 4
     labels = [line.get_label() for line in axes.lines]
@@ -319,31 +322,34 @@ def test_mean_curves_show_each_label_the_band_and_what_counts_as_solved(tmp_path
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("environment steps", "return on the target")
 
 
-def test_curves_say_what_is_smoothed_and_what_the_band_is(tmp_path: Path) -> None:
+def test_curves_explain_smoothing_and_bands(tmp_path: Path) -> None:
     runs = load_comparison(write_comparison(tmp_path, {"gradient": {}}, seeds=10))
     smoothed = "\nlines: rolling mean of 10 evaluations; points: before smoothing"
-    for draw, count, words in (
-        (curves.mean_curves, 10, "mean over seeds; band: standard deviation"),
-        (curves.iqm_curves, 10, "interquartile mean over seeds; band: 95 % interval"),
-        (curves.iqm_curves, 9, "interquartile mean over seeds; band: range (too few seeds for an interval)"),
+    for statistic, count, words in (
+        ("mean", 10, "mean over seeds; band: standard deviation"),
+        ("iqm", 10, "interquartile mean over seeds; band: 95 % interval"),
+        ("iqm", 9, "interquartile mean over seeds; band: range (too few seeds for an interval)"),
     ):
-        assert panels(draw(runs[:count]))[0].get_title(loc="left") == f"mine: {words}{smoothed}"
+        assert (
+            panels(curves.learning_curves(runs[:count], statistic))[0].get_title(loc="left")
+            == f"mine: {words}{smoothed}"
+        )
 
 
-def test_success_curves_have_no_level_and_unfinished_runs_are_told(tmp_path: Path) -> None:
+def test_success_curves_have_no_level_and_unfinished_runs_are_counted(tmp_path: Path) -> None:
     runs = load_comparison(comparison(tmp_path, reached=750))
-    axes = panels(curves.iqm_curves(runs, "successes"))[0]
+    axes = panels(curves.learning_curves(runs, "iqm", "successes"))[0]
     assert axes.get_ylabel() == "success rate on the target"
     assert "gradient (2 seeds, 2 unfinished)" in [line.get_label() for line in axes.lines]
     assert not any(line.get_label().startswith("solved") for line in axes.lines)
 
 
 @pytest.mark.parametrize(
-    ("measure", "words"), [("return", "return"), ("discounted", "discounted return"), ("success", "success rate")]
+    ("score", "words"), [("return", "return"), ("discounted_return", "discounted return"), ("success", "success rate")]
 )
-def test_axes_name_what_the_task_measures(tmp_path: Path, measure: str, words: str) -> None:
-    run = load_run(write_run(tmp_path / "run", measure=measure))
-    assert panels(curves.mean_curves([run]))[0].get_ylabel() == f"{words} on the target"
+def test_axes_name_the_score_of_the_task(tmp_path: Path, score: str, words: str) -> None:
+    run = load_run(write_run(tmp_path / "run", score=score))
+    assert panels(curves.learning_curves([run], "mean"))[0].get_ylabel() == f"{words} on the target"
     training, target, _ = panels(curves.single_run(run))
     assert (training.get_ylabel(), target.get_ylabel()) == (f"{words} in training", f"{words} on the target")
     np.testing.assert_array_equal(target.lines[0].get_ydata(), run.evaluations.scores)
@@ -351,18 +357,33 @@ def test_axes_name_what_the_task_measures(tmp_path: Path, measure: str, words: s
 
 def test_a_method_keeps_its_colour_and_its_variants_differ(tmp_path: Path) -> None:
     runs = load_comparison(comparison(tmp_path))
-    looks = style.looks(runs)
-    alone = style.looks([run for run in runs if run.method == "spdl"])
-    assert looks["spdl"] == alone["spdl"]
-    variants = [looks[run.label] for run in runs if run.method == "gradient"]
-    assert len({look.line for look in variants}) > 1
-    for look in variants:  # a colour does not change with a method's options
-        assert look.colour == pytest.approx([0xD5 / 255, 0x5E / 255, 0])
-    assert len({(look.colour, str(look.line)) for look in looks.values()}) == 4
+    styles = style.styles_of(runs)
+    alone = style.styles_of([run for run in runs if run.method == "spdl"])
+    assert styles["spdl"] == alone["spdl"]
+    variants = [styles[run.label] for run in runs if run.method == "gradient"]
+    assert len({own.line for own in variants}) > 1
+    for own in variants:  # a colour does not change with a method's options
+        assert own.colour == "#d55e00"
+    assert len({(own.colour, str(own.line)) for own in styles.values()}) == 4
 
 
 def test_methods_have_different_colours() -> None:
-    assert len({style.COLOURS[name] for name in gd.curricula.REGISTRY}) == len(gd.curricula.REGISTRY)
+    names = list(gd.curricula.REGISTRY)
+    colours = {style.colour_of(name) for name in names}
+    assert len(colours) == len(names)
+    assert style.OTHER not in colours
+
+
+def test_a_learned_metric_gives_gradient_its_colour() -> None:
+    assert style.colour_of("gradient", "embedding") == "#8e6bbf"
+    assert style.colour_of("linear", "embedding") == style.colour_of("linear")
+    assert style.colour_of("gradient", "l2") == style.colour_of("gradient")
+
+
+def test_a_reference_from_a_file_has_the_neutral_colour_and_is_not_imported(tmp_path: Path) -> None:
+    module = tmp_path / "theirs.py"
+    module.write_text("raise SystemExit('imported')")
+    assert style.colour_of(f"{module}:Method", f"{module}:Metric") == style.OTHER
 
 
 def test_drawing_leaves_the_callers_settings_alone(tmp_path: Path) -> None:
@@ -396,7 +417,7 @@ def test_single_run_shows_training_target_and_alpha(tmp_path: Path) -> None:
     assert alpha.lines[0].get_ydata().tolist() == [0.0, 0.5, 1.0, 1.0]
 
 
-def test_single_run_tells_mastered_stages_from_those_at_the_step_cap(tmp_path: Path) -> None:
+def test_single_run_distinguishes_mastered_stages_from_those_at_the_step_cap(tmp_path: Path) -> None:
     why = ["start", "mastered", "step cap", "mastered", "iteration 4"]
     points = [np.zeros((2, 2))] * 5
     _, target, _ = panels(curves.single_run(load_run(write_run(tmp_path / "run", stages=5, events=why, points=points))))
@@ -420,7 +441,7 @@ def test_single_run_shades_exploration(tmp_path: Path) -> None:
     assert marks(target) == {"next stage: mastered": [666]}
 
 
-# Stages, atoms and paths
+# Stages, progress and paths
 
 
 def refitted_run(folder: Path, label: str = "gradient", d: int = 2, **options: Any) -> Path:
@@ -439,10 +460,10 @@ def refitted_run(folder: Path, label: str = "gradient", d: int = 2, **options: A
     )
 
 
-def room(d: int = 2, **drawing: Any) -> Task:
+def room(d: int = 2, **plot: Any) -> Task:
     sides = dict(zip(["goal_x", "goal_y", "goal_z"], [(-2.0, 10.0)] * d))
     ends = [dict.fromkeys(sides, value) for value in (0, 8)]
-    return task(sides, *ends, drawing=Drawing(**drawing))
+    return task(sides, *ends, plot=Plot(**plot))
 
 
 WALLS = ((-2.0, 2.0, 6.0, 6.0),)
@@ -462,34 +483,34 @@ def test_stages_show_returns_path_choice_and_wall(tmp_path: Path) -> None:
     assert {"modelled return", "α of the possible path", "contexts trained on", "wall", "goal x"} <= texts(figure)
 
 
-def gated_run(folder: Path, atoms: int = 30) -> Path:
-    """Three stages: no atom has left; half of the mass has come a quarter of its way; all but one have arrived."""
+def moving_run(folder: Path, particles: int = 30) -> Path:
+    """Three stages: no particle has moved; half of the mass is at a quarter of its path; all but one have arrived."""
     rng = np.random.default_rng(0)
     clouds = [rng.uniform(0, 4, (30, 2)) for _ in range(3)]
-    mass = np.full(atoms, 1 / atoms)
-    half, most = np.repeat([0.0, 0.26], atoms // 2), np.append(np.ones(atoms - 1), 0.5)
+    mass = np.full(particles, 1 / particles)
+    half, most = np.repeat([0.0, 0.26], particles // 2), np.append(np.ones(particles - 1), 0.5)
     shown = {1: {"progress": half, "mass": mass}, 2: {"progress": most, "mass": mass}}
-    return write_run(folder, label="gradient:gate=true", returns=[-1.0, 0.0, 0.9], points=clouds, snapshots=shown)
+    return write_run(folder, label="gradient:pace=particles", returns=[-1.0, 0.0, 0.9], points=clouds, snapshots=shown)
 
 
-def test_atoms_are_shown_by_how_far_they_have_come_over_time_and_in_the_plane(tmp_path: Path) -> None:
-    run = load_run(gated_run(tmp_path / "run"))
-    figure = atoms(run, Scene.of_task(room(walls=WALLS), []))
+def test_progress_is_drawn_over_time_and_in_the_plane(tmp_path: Path) -> None:
+    run = load_run(moving_run(tmp_path / "run"))
+    figure = progress(run, Scene.of_task(room(walls=WALLS), []))
     over_time, first, second = panels(figure)
-    shares = over_time.collections[0].get_array().reshape(20, 3)
-    np.testing.assert_allclose(shares.sum(axis=0), 1.0)
-    np.testing.assert_allclose(shares[[0, 0, 5, 10, 19], [0, 1, 1, 2, 2]], [1.0, 0.5, 0.5, 1 / 30, 29 / 30])
+    fractions = over_time.collections[0].get_array().reshape(20, 3)
+    np.testing.assert_allclose(fractions.sum(axis=0), 1.0)
+    np.testing.assert_allclose(fractions[[0, 0, 5, 10, 19], [0, 1, 1, 2, 2]], [1.0, 0.5, 0.5, 1 / 30, 29 / 30])
     for axes, stage in ((first, run.curriculum[1]), (second, run.curriculum[2])):
         np.testing.assert_array_equal(axes.collections[-1].get_offsets(), stage.particles.points)
         np.testing.assert_array_equal(axes.collections[-1].get_array(), stage.snapshot["progress"])
-    assert {"share of mass", "share of its way", "goal x"} <= texts(figure)
-    assert title(figure).endswith("gradient:gate=true, seed 0: how far each atom has come")
+    assert {"fraction of mass", "progress", "goal x"} <= texts(figure)
+    assert title(figure).endswith("gradient:pace=particles, seed 0: progress of each particle")
 
 
-def test_atoms_that_are_no_points_of_the_plane_are_shown_over_time_only(tmp_path: Path) -> None:
-    run = gated_run(tmp_path / "run", atoms=8)
-    assert len(panels(atoms(load_run(run), Scene.of_task(room(), [])))) == 1
-    check(figures.write_run_figures(run, room()), ["run.png", "atoms.png", "contexts.png"])
+def test_progress_of_particles_that_are_not_points_of_the_plane_is_drawn_over_time_only(tmp_path: Path) -> None:
+    run = moving_run(tmp_path / "run", particles=8)
+    assert len(panels(progress(load_run(run), Scene.of_task(room(), [])))) == 1
+    check(figures.write_run_figures(run, room()), ["run.png", "progress.png", "contexts.png"])
 
 
 def test_stages_follow_the_axes_of_the_drawing(tmp_path: Path) -> None:
@@ -501,12 +522,12 @@ def test_stages_follow_the_axes_of_the_drawing(tmp_path: Path) -> None:
     assert second.get_xlabel() == "goal y"
 
 
-def test_stages_leave_a_model_of_other_values_out(tmp_path: Path) -> None:
+def test_stages_omit_a_model_of_other_values(tmp_path: Path) -> None:
     run = load_run(refitted_run(tmp_path / "run", d=3))
     figure = stages(run, Scene.of_task(room(3, axes=("goal_x", "goal_z")), []))
     assert len(panels(figure)[1].collections) == 11 + 1
-    beside = stages(run, Scene.of_task(room(3, axes=("goal_x", "goal_y")), []))
-    assert "modelled return, other values at their middle" in texts(beside)
+    other = stages(run, Scene.of_task(room(3, axes=("goal_x", "goal_y")), []))
+    assert "modelled return, other values at their middle" in texts(other)
 
 
 def test_path_summary_draws_each_label(tmp_path: Path) -> None:
@@ -547,8 +568,8 @@ def test_folders_with_cells_get_their_figures(tmp_path: Path) -> None:
     check(figures.write_comparison_figures(tmp_path, drawn), [*CURVES, "contexts.png"])  # cells have no paths.png
     check(figures.write_run_figures(run, drawn), ["run.png", "stages.png"])
     distances = np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
-    written = figures.write_plan_figures(tmp_path, drawn, [0, 1], {"linear": [source, target]}, distances, "steps")
-    check(written, ["plan.png", "distances.png"])
+    made = CurriculumPlan(drawn, "steps", (0, 1), {"linear": [source, target]}, 1.0, 0.0, distances)
+    check(figures.write_plan_figures(tmp_path, made), ["plan.png", "distances.png"])
 
 
 def test_folders_of_a_refitted_metric_get_their_figures(tmp_path: Path) -> None:
@@ -563,14 +584,14 @@ def test_folders_of_a_refitted_metric_get_their_figures(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("d", [1, 3])
-def test_paths_are_told_in_any_dimension_and_stages_in_a_plane(tmp_path: Path, d: int) -> None:
+def test_paths_are_drawn_in_any_dimension_and_stages_in_a_plane(tmp_path: Path, d: int) -> None:
     run = refitted_run(tmp_path / "runs" / "gradient" / "seed-0", d=d)
     check(figures.write_comparison_figures(tmp_path, room(d)), [*CURVES, "contexts.png", "paths.png"])
     check(figures.write_run_figures(run, room(d)), ["run.png", "contexts.png"])
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "drawn"),
     [
         ({"snapshots": {}, "infeasible": [0.0, 0.0, 0.0]}, False),
         ({"snapshots": {}}, True),
@@ -578,10 +599,10 @@ def test_paths_are_told_in_any_dimension_and_stages_in_a_plane(tmp_path: Path, d
         ({"kinds": ["train", "explore", "explore"]}, False),  # one stage on the way
     ],
 )
-def test_paths_are_drawn_where_they_tell_something(tmp_path: Path, options: dict[str, Any], told: bool) -> None:
+def test_paths_are_drawn_only_if_informative(tmp_path: Path, options: dict[str, Any], drawn: bool) -> None:
     refitted_run(tmp_path / "runs" / "gradient" / "seed-0", **options)
     names = [path.name for path in figures.write_comparison_figures(tmp_path)]
-    assert ("paths.png" in names) == told
+    assert ("paths.png" in names) == drawn
 
 
 @pytest.mark.parametrize(
@@ -594,11 +615,12 @@ def test_every_kind_of_contexts_has_its_figures(tmp_path: Path, drawn: Task) -> 
     run = run_of(tmp_path / "runs" / "gradient" / "seed-0", drawn, source, target)
     check(figures.write_run_figures(run, drawn), ["run.png", "contexts.png"])
     check(figures.write_comparison_figures(tmp_path, drawn), [*CURVES, "contexts.png"])
-    check(figures.write_plan_figures(tmp_path, drawn, [0, 1], {"gradient (l2)": [source, target]}), ["plan.png"])
+    made = CurriculumPlan(drawn, "l2", (0, 1), {"gradient (l2)": [source, target]}, 1.0, 0.0, None)
+    check(figures.write_plan_figures(tmp_path, made), ["plan.png"])
 
 
 def test_successes_are_not_drawn_twice(tmp_path: Path) -> None:
-    folder = comparison(tmp_path, measure="success")
+    folder = comparison(tmp_path, score="success")
     check(figures.write_comparison_figures(folder), ["returns.png", "returns-iqm.png", "contexts.png"])
 
 
@@ -606,7 +628,7 @@ def test_successes_are_not_drawn_twice(tmp_path: Path) -> None:
 
 
 def drawn_scene(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Scene:
-    """What a run is drawn on when nobody says."""
+    """The scene of a run's figures without a given task."""
     seen: list[Scene] = []
     monkeypatch.setattr(contexts, "moments", lambda runs, scene: seen.append(scene) or curves.single_run(runs[0]))
     figures.write_run_figures(folder)
@@ -614,9 +636,9 @@ def drawn_scene(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Scene:
 
 
 def test_a_run_names_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = drawn_scene(monkeypatch, write_run(tmp_path / "run", task="point-mass", portable=True))
+    scene = drawn_scene(monkeypatch, write_run(tmp_path / "run", task="point-mass"))
     known = tasks.load("point-mass")
-    assert scene.labels == known.space.labels
+    assert scene.space.labels == known.space.labels
     assert scene.low.tolist() == known.space.low.tolist()
     assert scene.target == known.target_particles
 
@@ -624,9 +646,9 @@ def test_a_run_names_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     "options",
     [
-        {"task": "point-mass"},  # not portable: the name may be of anything
-        {"task": "nowhere.to:be_found", "portable": True},
-        {"task": "maze", "portable": True},  # the contexts are not on its cells
+        {"task": "point-mass"},
+        {"task": "nowhere.to:be_found"},
+        {"task": "maze"},  # the contexts are not on its cells
     ],
 )
 def test_without_its_task_a_run_is_framed_by_its_contexts(
@@ -634,8 +656,11 @@ def test_without_its_task_a_run_is_framed_by_its_contexts(
 ) -> None:
     clouds = [np.array([[0.0, -5.0], [1.0, 20.0]])]
     folder = write_run(tmp_path / "run", contexts=["pole_length", "1"], points=clouds, stages=1, **options)
+    if options["task"] == "point-mass":  # the name of an object may be that of anything
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, "objects": {"task": "0123"}}))
     scene = drawn_scene(monkeypatch, folder)
-    assert scene.labels == ("pole length", "context 1")
+    assert scene.space.labels == ("pole length", "context 1")
     assert (scene.low.tolist(), scene.high.tolist()) == ([0.0, -5.0], [1.0, 20.0])
     assert scene.target is None
 
@@ -655,7 +680,7 @@ def test_folders_without_a_task_get_their_figures(tmp_path: Path, d: int) -> Non
 @pytest.mark.parametrize(
     "gone", [["curriculum.npz"], ["curriculum.npz", "episodes.csv", "evaluations.csv", "stages.csv"]]
 )
-def test_a_run_that_has_hardly_begun_has_its_figure(tmp_path: Path, gone: list[str]) -> None:
+def test_a_run_that_has_just_started_has_its_figure(tmp_path: Path, gone: list[str]) -> None:
     folder = write_run(tmp_path / "runs" / "gradient" / "seed-0", returns=[1.0])
     for name in gone:
         (folder / name).unlink()
@@ -664,7 +689,7 @@ def test_a_run_that_has_hardly_begun_has_its_figure(tmp_path: Path, gone: list[s
 
 
 @pytest.mark.parametrize("drawn", [cells_task(), None], ids=["cells", "no task"])
-def test_a_comparison_in_which_one_method_has_hardly_begun(tmp_path: Path, drawn: Task | None) -> None:
+def test_a_comparison_in_which_one_method_has_just_started(tmp_path: Path, drawn: Task | None) -> None:
     write_comparison(tmp_path, {"gradient": {}, "linear": {"method": "linear"}}, 1, points=[STARTS], stages=1)
     for name in ("episodes.csv", "evaluations.csv", "stages.csv", "curriculum.npz", "summary.json"):
         (tmp_path / "runs" / "linear" / "seed-0" / name).unlink()
@@ -675,6 +700,21 @@ def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     first = [path.read_bytes() for path in figures.write_run_figures(folder)]
     assert first == [path.read_bytes() for path in figures.write_run_figures(folder)]
+
+
+NAMES = "$\\frac{a}$ $b_$ {"
+
+
+def test_names_and_units_are_drawn_as_they_are(tmp_path: Path) -> None:
+    """Signs that matplotlib would take for mathematics, or fail on, come from anyone's folder or task."""
+    given = task({NAMES: (0.0, 2.0, "$m^")}, {NAMES: 0.5}, {NAMES: (1.0, 2.0)}, name=NAMES)
+    write_comparison(
+        tmp_path, {NAMES: {"method": "gradient"}}, contexts=[NAMES], points=[np.ones((3, 1))] * 3, task=NAMES
+    )
+    (returns, *_) = figures.write_comparison_figures(tmp_path, given, ["svg"])
+    assert NAMES in returns.with_suffix(".svg").read_text()
+    moments = tmp_path / "figures" / "contexts.svg"
+    assert f"{NAMES} ($m^)".replace("_", " ") in moments.read_text()
 
 
 def test_tables_and_statistics_need_no_matplotlib() -> None:

@@ -1,13 +1,26 @@
 from __future__ import annotations
 
+import csv
+import io
 import math
 import re
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from geodesic.analysis.intervals import Estimate
 from geodesic.analysis.statistics import Row, summarise
-from geodesic.records import load_comparison, load_run
-from geodesic.report.tables import format_table, infeasible_table
+from geodesic.records import RunResult, load_comparison, load_run
+from geodesic.report.tables import (
+    format_table,
+    infeasible_table,
+    score_matrix,
+    table_cells,
+    table_csv,
+    table_latex,
+    write_exports,
+)
 from run_folders import write_comparison, write_run
 
 NAN = Estimate(math.nan, math.nan, math.nan)
@@ -47,23 +60,35 @@ def test_plain_table() -> None:
 
 def test_markdown_table_has_the_same_cells() -> None:
     plain = [line.split() for line in format_table(ROWS).splitlines()]
-    table, *told = format_table(ROWS, markdown=True).split("\n\n")
+    table, *remarks = format_table(ROWS, markdown=True).split("\n\n")
     marked = table.splitlines()
     assert {len(line) for line in marked} == {len(marked[0])}
     assert marked[1].replace("-", "").replace(" ", "") == "||" + ":|" * 10
     for words, line in zip(plain[2:], marked[2:]):
         assert line.replace("|", " ").split() == words
-    assert [note.split() for note in told] == plain[-2:]
+    assert [note.split() for note in remarks] == plain[-2:]
 
 
-def test_a_method_alone_is_compared_with_nobody() -> None:
+def test_without_a_solved_level_times_are_dashes(tmp_path: Path) -> None:
+    labels = {"auto": {"method": "auto"}, "uniform": {"method": "uniform"}}
+    runs = load_comparison(write_comparison(tmp_path, labels, seeds=10, threshold="auto"))
+    rows = summarise(runs, runs[0].solved)
+    for cells in table_cells(rows)[1:]:
+        assert cells[2:6] == ("-", "-", "-", "-")
+        assert re.fullmatch(r"\d[\d. ]*\[[\d., ]+\]", cells[7])
+    for text in (format_table(rows), format_table(rows, markdown=True), table_csv(rows), table_latex(rows)):
+        assert "nan" not in text
+    assert "auto,10,10,0" in table_csv(rows)
+
+
+def test_a_single_method_has_no_comparison() -> None:
     with_others, alone = format_table(ROWS), format_table(ROWS[:1])
     assert "P(gradient faster)" in with_others
     assert alone.splitlines()[0].endswith("success")
     assert alone.splitlines()[2].endswith("100%")
 
 
-def test_too_few_seeds_are_marked_and_told() -> None:
+def test_too_few_seeds_are_marked_and_explained() -> None:
     lines = format_table([few(3)]).splitlines()
     assert re.split(r"\s{2,}", lines[2]) == [
         "uniform", "3", "3/3", "5.0k", "5.0k *", "5.0k *", "1.00 ± 0.00", "1.00 *", "-", "1.00 [0.29, 1.00]", "-",
@@ -72,16 +97,16 @@ def test_too_few_seeds_are_marked_and_told() -> None:
     assert format_table([few(3)], markdown=True).endswith("\n\n\\" + FEW)
 
 
-def test_what_covers_less_than_95_percent_is_told() -> None:
+def test_coverage_below_95_percent_is_stated() -> None:
     assert "Brackets: 95 % intervals over seeds (medians of 5 seeds: 94 %)." in format_table([few(5, 4000)])
     assert "(medians of 5 seeds and interquartile means of 10: 94 %)" in format_table([few(5, 4000), few(10, 4000)])
 
 
-def test_without_a_finished_run_there_is_nothing_to_explain() -> None:
+def test_without_a_finished_run_there_are_no_notes() -> None:
     assert len(format_table(ROWS[2:]).splitlines()) == 3
 
 
-def test_a_level_that_is_not_known_is_reached_by_nobody_knows_how_many(tmp_path: Path) -> None:
+def test_an_unknown_level_leaves_the_number_of_seeds_that_reached_it_open(tmp_path: Path) -> None:
     cells = format_table(summarise([load_run(write_run(tmp_path / "run"))], math.nan)).splitlines()[2].split()
     assert cells[:6] == ["gradient", "1", "-", "-", "-", "-"]
 
@@ -100,3 +125,81 @@ def test_infeasible_contexts_by_alpha_leave_exploration_out(tmp_path: Path) -> N
 
 def test_feasible_paths_have_no_table(tmp_path: Path) -> None:
     assert infeasible_table([load_run(write_run(tmp_path / "run"))]) == ""
+
+
+# For other programs
+
+
+@pytest.fixture
+def five_seeds(tmp_path: Path) -> list[RunResult]:
+    labels = {
+        "gradient": {"returns": lambda seed: [0.0] * 10 + [50.0 + seed] * 90},
+        "gradient:step=0.05_a": {"returns": [0.0] * 100},
+        "uniform": {"method": "uniform", "reached": 500},
+    }
+    return load_comparison(write_comparison(tmp_path, labels, seeds=5))
+
+
+@pytest.fixture
+def rows(five_seeds: list[RunResult]) -> list[Row]:
+    return summarise(five_seeds, solved=40)
+
+
+def test_the_csv_table_holds_every_number(rows: list[Row]) -> None:
+    gradient, never, unfinished = csv.DictReader(table_csv(rows).splitlines())
+    assert (gradient["label"], gradient["finished"], gradient["reached"]) == ("gradient", "5", "5")
+    times = [float(gradient[name]) for name in ("first_raw", "first", "time", "time_low", "time_high")]
+    assert times == [110, 180, 180, 180, 190]
+    assert (float(gradient["final_iqm"]), gradient["final_iqm_low"]) == (52.0, "")  # too few seeds
+    assert (gradient["better"], gradient["better_low"]) == ("", "")
+    assert (never["time"], never["time_low"], never["better"]) == ("inf", "inf", "1.0")
+    assert float(never["better_low"]) == pytest.approx(0.025**0.2)
+    assert (unfinished["label"], unfinished["final_mean"], unfinished["time"]) == ("uniform", "", "")
+
+
+@pytest.mark.parametrize("label", ["=HYPERLINK(1)", "+1", "-1", "@SUM(1)", "\t=1", " =1"])
+def test_the_csv_table_cannot_start_a_formula(rows: list[Row], label: str) -> None:
+    (line,) = csv.DictReader(io.StringIO(table_csv([Row(**{**vars(rows[0]), "label": label, "final_mean": -3.0})])))
+    assert (line["label"], line["final_mean"]) == (f"'{label}", "-3.0")
+
+
+def test_the_latex_table_has_the_same_cells(rows: list[Row]) -> None:
+    lines = table_latex(rows).splitlines()
+    assert [line for line in lines if line.startswith("%")][-1].startswith("% * too few seeds for an interval")
+    assert lines[3:5] == [r"\begin{tabular}{lrrrrrrrrrr}", r"\hline"]
+    assert lines[-2:] == [r"\hline", r"\end{tabular}"]
+    body = [line.removesuffix(r" \\").split(" & ") for line in lines if line.endswith(r"\\")]
+    assert [len(cells) for cells in body] == [len(table_cells(rows)[0])] * 4
+    assert body[2][0] == r"gradient:step=0.05\_a"
+    assert body[2][6] == r"0.00 $\pm$ 0.00"
+    assert body[1][8] == r"100\%"
+
+
+def test_latex_signs_are_escaped(rows: list[Row]) -> None:
+    assert r"a\&b\{c\}\textbackslash{}\#\$" in table_latex([Row(**{**vars(rows[0]), "label": "a&b{c}\\#$"})])
+
+
+def test_scores_are_matrices_of_seeds_by_one_task(five_seeds: list[RunResult]) -> None:
+    scores = score_matrix(five_seeds)
+    assert list(scores) == ["gradient", "gradient:step=0.05_a"]  # unfinished runs are left out
+    np.testing.assert_array_equal(scores["gradient"], [[50.0], [51.0], [52.0], [53.0], [54.0]])
+
+
+def test_exports_are_written_and_read_back(tmp_path: Path, five_seeds: list[RunResult], rows: list[Row]) -> None:
+    written = write_exports(tmp_path / "out", rows, five_seeds)
+    assert [path.name for path in written] == ["table.csv", "table.tex", "scores.npz"]
+    assert written[0].read_text() == table_csv(rows)
+    assert written[1].read_text() == table_latex(rows)
+    scores = dict(np.load(written[2]))
+    assert {label: matrix.shape for label, matrix in scores.items()} == {
+        "gradient": (5, 1),
+        "gradient:step=0.05_a": (5, 1),
+    }
+    before = [path.read_bytes() for path in written]
+    assert [path.read_bytes() for path in write_exports(tmp_path / "out", rows, five_seeds)] == before
+
+
+def test_never_and_unknown_differ(rows: list[Row]) -> None:
+    assert math.isinf(rows[1].time.value)
+    assert "never" in table_latex(rows[1:2])
+    assert "never" not in table_latex(rows[2:])

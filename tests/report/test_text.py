@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from geodesic.records import load_comparison, load_run
-from geodesic.report.page.story import words
+from geodesic.report.page.story import sentences
 from geodesic.report.text import at_source, record, sparklines
 from run_folders import write_comparison, write_run
 
@@ -18,12 +18,13 @@ def test_sparklines_have_one_scale_and_a_line_for_each_label(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("measure", "words"), [("discounted", "discounted return on the target"), ("success", "success rate on the target")]
+    ("score", "words"),
+    [("discounted_return", "discounted return on the target"), ("success", "success rate on the target")],
 )
-def test_sparklines_name_what_the_task_measures(tmp_path: Path, measure: str, words: str) -> None:
-    head, line = sparklines([load_run(write_run(tmp_path / "run", measure=measure, returns=[60.0]))])
+def test_sparklines_name_the_score_of_the_task(tmp_path: Path, score: str, words: str) -> None:
+    head, line = sparklines([load_run(write_run(tmp_path / "run", score=score, returns=[60.0]))])
     assert head.startswith(words)
-    assert line.endswith("1.00" if measure == "success" else "60.0")
+    assert line.endswith("1.00" if score == "success" else "60.0")
 
 
 def test_runs_without_evaluations_have_no_sparklines(tmp_path: Path) -> None:
@@ -32,8 +33,8 @@ def test_runs_without_evaluations_have_no_sparklines(tmp_path: Path) -> None:
     assert sparklines([load_run(folder)]) == []
 
 
-def test_runs_that_never_left_their_source_are_told(tmp_path: Path) -> None:
-    """Of methods that begin at one: a single stage is all that uniform has, and an unfinished run may leave it yet."""
+def test_runs_that_never_left_their_source_are_named(tmp_path: Path) -> None:
+    """Only of methods that start at a source: uniform has a single stage, and an unfinished run may still leave it."""
     one = {"stages": 1}
     write_comparison(tmp_path, {"gradient": {}, "linear": one | {"method": "linear"}}, seeds=2)
     write_comparison(tmp_path, {"uniform": one | {"method": "uniform"}, "own": one | {"method": "own"}}, seeds=2)
@@ -41,9 +42,9 @@ def test_runs_that_never_left_their_source_are_told(tmp_path: Path) -> None:
     write_run(tmp_path / "runs/gradient/seed-3", seed=3, stages=2, kinds=["explore", "train"])
     write_run(tmp_path / "runs/gradient/seed-4", seed=4, stages=1, reached=500)
     runs = load_comparison(tmp_path)
-    told = ["gradient: 2 of 4 seeds never left the source", "linear: 2 of 2 seeds never left the source"]
-    assert at_source(runs) == told
-    assert words(runs)[-2:] == [f"{line}." for line in told]
+    notes = ["gradient: 2 of 4 seeds never left the source", "linear: 2 of 2 seeds never left the source"]
+    assert at_source(runs) == notes
+    assert sentences(runs)[-2:] == [f"{line}." for line in notes]
     assert at_source([run for run in runs if run.label == "gradient"][:2]) == []
 
 

@@ -1,4 +1,4 @@
-"""A run that diverges is seen where it happens, named with its step, and takes nobody along."""
+"""A run that diverges is named with its step, and does not affect the other runs of its batch."""
 
 from pathlib import Path
 
@@ -10,19 +10,19 @@ from geodesic.cli import main
 from geodesic.errors import RunFailed
 from geodesic.records import checkpoint, checkpoint_path, finished, load_run
 from geodesic.runs import run
-from geodesic.runs.config import configure
+from geodesic.training.configure import configure
 
-STEADY = Path(__file__).parent / "steady.py"
+TASK = f"{Path(__file__).parent.parent / 'known_returns.py'}:task"
 
 
 def test_a_diverged_run_fails_with_its_step_and_keeps_its_last_checkpoint(tmp_path, capsys):
-    """At such a rate the second update of the first segment overflows."""
+    """With this learning rate the second update of the first segment overflows."""
     small = "n_envs=2:rollout=25:batch_size=50:epochs=1:net=[8]"
     huge = ["--learner", f"ppo:learning_rate=1e30:{small}", "--save-every", "0"]
-    assert main(["run", f"{STEADY}:task", *huge, "--out", str(tmp_path), "--quiet"]) == 1
-    shown = capsys.readouterr().err
-    assert "diverged by step 100: parameters or returns are not finite" in shown
-    assert shown.count("\n") == 1
+    assert main(["run", TASK, *huge, "--out", str(tmp_path), "--quiet"]) == 1
+    error = capsys.readouterr().err
+    assert "diverged by step 100: parameters or returns are not finite" in error
+    assert error.count("\n") == 1
     assert not finished(tmp_path)
     kept = checkpoint.load(checkpoint_path(tmp_path))
     assert kept.count("segment") == 0
@@ -31,19 +31,17 @@ def test_a_diverged_run_fails_with_its_step_and_keeps_its_last_checkpoint(tmp_pa
     assert all(np.isfinite(array).all() for array in learned)
 
 
-def test_the_other_runs_of_its_batch_go_on_as_if_it_were_not_there(tmp_path, monkeypatch):
+def test_the_other_runs_of_its_batch_are_not_affected(tmp_path, monkeypatch):
     configs = [configure("maze", "uniform", seed, 2000) for seed in (0, 1, 2)]
     folders = [tmp_path / str(seed) for seed in (0, 1, 2)]
     batch = run.start(configs, folders)
-    whole = batch.trainer.finish_segment
+    finish_segment = batch.trainer.finish_segment
 
-    def poisoned(before):
-        reports = whole(before)
-        if before == 1000:
-            reports[1] = batch.trainer._lost()
-        return reports
+    def diverge(before):
+        results = finish_segment(before)
+        return [results[0], None, results[2]] if before == 1000 else results
 
-    monkeypatch.setattr(batch.trainer, "finish_segment", poisoned)
+    monkeypatch.setattr(batch.trainer, "finish_segment", diverge)
     with pytest.raises(RunFailed, match=r"^uniform seed 1 diverged by step 1500: [^;]*; its last checkpoint is kept"):
         batch.train()
     assert [finished(folder) for folder in folders] == [True, False, True]
@@ -55,7 +53,7 @@ def test_the_other_runs_of_its_batch_go_on_as_if_it_were_not_there(tmp_path, mon
 
 
 @pytest.mark.parametrize("learner", [gd.PPO(n_envs=2, rollout=8, batch_size=4), gd.SAC(buffer_size=64)])
-def test_what_is_learned_is_what_is_looked_at(learner):
+def test_params_holds_everything_that_is_learned(learner):
     import gymnasium as gym
     import jax
 

@@ -1,3 +1,5 @@
+"""A curriculum without training: the distributions on the geodesic and their precision."""
+
 from dataclasses import replace
 
 import pytest
@@ -6,7 +8,7 @@ from geodesic.runs.plan import plan
 from geodesic.tasks import load
 
 
-def test_the_plan_says_how_exact_it_is():
+def test_a_plan_states_its_precision():
     drawn = plan(load("maze"), (0.0, 1.0), "l2")
     assert drawn.lines()[0] == "maze: W(source, target) = 4.445 under l2, exact"
     for excess, words in ((0.003, "at most 0.30% above the optimum"), (float("inf"), "with no bound on its excess")):

@@ -1,4 +1,4 @@
-"""A run as its users meet it: its folder, its resumption after a kill, its extension, and its refusals."""
+"""A run: its folder, resuming it after a kill, extending it, and what is refused."""
 
 import json
 import os
@@ -11,24 +11,25 @@ import time
 import gymnasium as gym
 import numpy as np
 import pytest
-from lasting import Cut, contents
 
 from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.records import checkpoint as checkpoints
 from geodesic.records import load_run, read_config
+from geodesic.records.status import run_status
 from geodesic.runs import run
-from geodesic.runs.config import configure
 from geodesic.tasks import load
+from geodesic.training.configure import configure
+from run_files import Interrupted, after_each_segment, contents, release
 
 GEODESIC = [sys.executable, "-m", "geodesic"]
 
 
 def quick(method="gradient", steps=3000, seed=0):
-    """Easy stages, so that a short run passes several."""
+    """A configuration with easy stages, so that a short run masters several."""
     return configure("maze", f"{method}:window=5" if method == "gradient" else method, seed, steps, threshold=-60.0)
 
 
-def test_a_run_leaves_everything_in_its_folder(tmp_path):
+def test_a_run_folder_holds_everything_about_the_run(tmp_path):
     config = quick()
     run.start([config], [tmp_path / "a"]).train()
     result = load_run(tmp_path / "a")
@@ -60,9 +61,9 @@ def test_the_tensorboard_scalars_are_the_evaluations(tmp_path):
     events = EventAccumulator(str(tmp_path))
     events.Reload()
     evaluations = load_run(tmp_path).evaluations
-    shown = events.Scalars("target/return")
-    assert [event.step for event in shown] == evaluations.steps.tolist()
-    np.testing.assert_allclose([event.value for event in shown], evaluations.returns, rtol=1e-6)
+    returns = events.Scalars("target/return")
+    assert [event.step for event in returns] == evaluations.steps.tolist()
+    np.testing.assert_allclose([event.value for event in returns], evaluations.returns, rtol=1e-6)
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
@@ -75,16 +76,21 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(tmp_path):
 def test_runs_of_several_methods_train_at_once(tmp_path):
     configs = [quick(), quick("target-only"), quick("uniform")]
     folders = [tmp_path / str(i) for i in range(3)]
-    heard = [[], [], []]
-    run.start(configs, folders, watch=lambda index, now: heard[index].append(now)).train()
+    batch = run.start(configs, folders)
+    seen = [[], [], []]
+    after_each_segment(batch, lambda index: seen[index].append((batch.step, run_status(folders[index]))))
+    batch.train()
     stages = [load_run(folder).stages.stages for folder in folders]
     assert [len(s) > 1 for s in stages] == [True, False, False]
-    assert load_run(folders[0]).config["method"] == "gradient"
-    for told, folder in zip(heard, folders):
-        assert [now.step for now in told] == [500, 1000, 1500, 2000, 2500, 3000]
-        assert {now.steps for now in told} == {3000}
-        assert told[-1].stage == load_run(folder).stages.stages[-1]
-        assert told[-1].target_score == pytest.approx(load_run(folder).evaluations.scores[-1])
+    assert load_run(folders[0]).method == "gradient"
+    for statuses, folder in zip(seen, folders):
+        assert [step for step, _ in statuses] == [500, 1000, 1500, 2000, 2500, 3000]
+        assert all(step - 100 <= status.step <= step for step, status in statuses)  # the last episode in the table
+        assert {(status.steps, status.state) for _, status in statuses} == {(3000, "running")}
+        last = run_status(folder)
+        assert (last.step, last.state) == (3000, "finished")
+        assert last.stage == statuses[-1][1].stage == load_run(folder).stages.stages[-1]
+        assert last.score == statuses[-1][1].score == pytest.approx(load_run(folder).evaluations.scores[-1])
 
 
 def test_runs_that_cannot_train_at_once_are_refused(tmp_path):
@@ -98,56 +104,56 @@ def test_runs_that_cannot_train_at_once_are_refused(tmp_path):
 
 def test_resuming_in_the_middle_gives_the_same_bytes(tmp_path):
     run.start([quick()], [tmp_path / "whole"]).train()
-    batch = run.start([quick()], [tmp_path / "broken"])
+    batch = run.start([quick()], [tmp_path / "interrupted"])
 
-    def cut(index, progress):
-        batch.checkpoint_seconds = 0.0 if progress.step == 1000 else 1e9  # one more checkpoint, at step 1500
-        if progress.step == 2000:
-            raise Cut  # beyond the checkpoint: the files are longer than it says
+    def interrupt(index):
+        batch.checkpoint_seconds = 0.0 if batch.step == 1000 else 1e9  # one more checkpoint, at step 1500
+        if batch.step == 2000:
+            raise Interrupted  # after the checkpoint: the files are longer than it says
 
-    batch.watch = cut
-    with pytest.raises(Cut):
+    after_each_segment(batch, interrupt)
+    with pytest.raises(Interrupted):
         batch.train()
-    assert contents(tmp_path / "broken")["episodes.csv"] != contents(tmp_path / "whole")["episodes.csv"]
-    again = run.resume([quick()], [tmp_path / "broken"])
+    assert contents(tmp_path / "interrupted")["episodes.csv"] != contents(tmp_path / "whole")["episodes.csv"]
+    again = run.resume([quick()], [tmp_path / "interrupted"])
     assert again.step == 1500
     again.train()
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    assert contents(tmp_path / "interrupted") == contents(tmp_path / "whole")
 
 
 def kill_at(arguments, file, lines):
-    """Start the command and kill it once a file has that many lines; whether it was still running then."""
+    """Start the command and kill it once a file has that many lines; return whether it was still running then."""
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline:
         if file.exists() and file.read_bytes().count(b"\n") >= lines:
             os.kill(process.pid, signal.SIGKILL)
-            process.wait()
+            process.communicate()
             return True
         time.sleep(0.002)
-    assert process.poll() == 0, process.stderr.read().decode()
+    _, complaint = process.communicate()
+    assert process.returncode == 0, complaint.decode()
     return False
 
 
-def test_a_run_killed_at_three_random_moments_ends_as_an_unbroken_one(tmp_path):
+def test_a_run_killed_at_three_random_moments_ends_as_an_uninterrupted_one(tmp_path):
     easy = ["--method", "gradient:window=5", "--threshold", "-60"]
     common = [*GEODESIC, "run", "maze", *easy, "--steps", "20000", "--save-every", "0.05"]
     subprocess.run([*common, "--out", tmp_path / "whole"], check=True, stdout=subprocess.DEVNULL)
-    broken = tmp_path / "broken"
+    killed = tmp_path / "killed"
     moments = sorted(random.Random(time.time_ns()).sample(range(3, 18), 3))
-    killed = [kill_at([*common, "--out", broken], broken / "evaluations.csv", moments[0])]
+    was_running = [kill_at([*common, "--out", killed], killed / "evaluations.csv", moments[0])]
     for lines in moments[1:]:
-        again = [*GEODESIC, "run", "--resume", broken, "--save-every", "0.05"]
-        killed.append(kill_at(again, broken / "evaluations.csv", lines))
-    assert all(killed), moments
-    subprocess.run([*GEODESIC, "run", "--resume", broken], check=True, stdout=subprocess.DEVNULL)
-    assert contents(broken) == contents(tmp_path / "whole"), moments
-    assert len(load_run(broken).stages.stages) > 5
+        again = [*GEODESIC, "run", "--resume", killed, "--save-every", "0.05"]
+        was_running.append(kill_at(again, killed / "evaluations.csv", lines))
+    assert all(was_running), moments
+    subprocess.run([*GEODESIC, "run", "--resume", killed], check=True, stdout=subprocess.DEVNULL)
+    assert contents(killed) == contents(tmp_path / "whole"), moments
+    assert len(load_run(killed).stages.stages) > 5
 
 
 def test_damage_is_refused_and_nothing_is_lost(tmp_path):
-    batch = run.start([quick()], [tmp_path])
-    batch.release()
+    release(run.start([quick()], [tmp_path]))
     checkpoint = tmp_path / "checkpoint" / "latest.npz"
     whole = checkpoint.read_bytes()
     before = contents(tmp_path)
@@ -167,7 +173,7 @@ def test_damage_is_refused_and_nothing_is_lost(tmp_path):
     with pytest.raises(CheckpointError, match=r"episodes.csv is shorter than its checkpoint says"):
         run.resume([quick()], [tmp_path])
     (tmp_path / "episodes.csv").write_bytes(before["episodes.csv"].replace(b"step", b"stop"))
-    with pytest.raises(CheckpointError, match=r"episodes.csv is not what its checkpoint says: rows were changed"):
+    with pytest.raises(CheckpointError, match=r"episodes.csv does not match its checkpoint: rows were changed"):
         run.resume([quick()], [tmp_path])
     (tmp_path / "episodes.csv").write_bytes(before["episodes.csv"])
     (tmp_path / "curriculum.npz").write_bytes(before["curriculum.npz"][:-50])
@@ -179,13 +185,13 @@ def test_damage_is_refused_and_nothing_is_lost(tmp_path):
     run.resume([quick()], [tmp_path])
 
 
-@pytest.mark.parametrize("gone", ["segment", "updates", "tables", "stages", "beside"])
-def test_a_checkpoint_of_another_version_is_refused_in_words(tmp_path, gone):
-    run.start([quick()], [tmp_path]).release()
+@pytest.mark.parametrize("missing", ["segment", "updates", "tables", "stages", "batch_members"])
+def test_a_checkpoint_of_another_version_is_named(tmp_path, missing):
+    release(run.start([quick()], [tmp_path]))
     path = tmp_path / "checkpoint" / "latest.npz"
     found = checkpoints.load(path)
-    checkpoints.save(path, found.arrays, {key: value for key, value in found.meta.items() if key != gone})
-    with pytest.raises(CheckpointError, match=f"is of another version: it has no '{gone}'"):
+    checkpoints.save(path, found.arrays, {key: value for key, value in found.meta.items() if key != missing})
+    with pytest.raises(CheckpointError, match=f"is of another version: it has no '{missing}'"):
         run.resume([quick()], [tmp_path])
 
 
@@ -196,11 +202,11 @@ def test_a_damaged_config_is_refused(tmp_path):
         with pytest.raises(CheckpointError, match=r"damaged file .*config.json"):
             run.extend(tmp_path, None)
     (tmp_path / "config.json").write_text('{"task": "maze"}')
-    with pytest.raises(InvalidInput, match=r"expected a run's config.json, got one without name, portable"):
+    with pytest.raises(InvalidInput, match=r"expected a run's config.json, got one without name, contexts"):
         run.extend(tmp_path, None)
 
 
-def test_the_trained_agent_can_be_taken_out(tmp_path):
+def test_the_trained_agent_can_be_loaded(tmp_path):
     run.start([quick(steps=12_000)], [tmp_path]).train()
     policy = run.load_policy(tmp_path)
     env = gym.make("geodesic/Maze-v0").unwrapped
@@ -209,11 +215,11 @@ def test_the_trained_agent_can_be_taken_out(tmp_path):
         obs, _ = env.reset(seed=0, options={"context": cell})
         _, _, terminated, _, _ = env.step(policy(obs))
         lengths.append(terminated)
-    assert lengths == [True, True]  # one step from the goal, it goes there
+    assert lengths == [True, True]  # it takes the one step to the goal
 
 
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path):
-    run.start([quick()], [tmp_path]).release()
+    release(run.start([quick()], [tmp_path]))
     before = contents(tmp_path)
     with pytest.raises(InvalidInput, match="already holds a run; try --resume"):
         run.start([quick()], [tmp_path])
@@ -236,36 +242,37 @@ def test_resuming_in_the_middle_of_an_exploration_gives_the_same_bytes(tmp_path)
     assert stages.explores.sum() > 1
     explored, trained = stages.explores[1:], ~stages.explores[1:]
     events = np.array(stages.events[1:])
-    assert set(events[explored]) == {"mastered"}  # the verdict on the stage before it
+    assert set(events[explored]) == {"mastered"}  # the stage before it
     assert set(events[trained]) == {"mastered"}
     assert (stages.explores[1::2]).all()  # every other stage explores, and alpha stays meanwhile
     assert not stages.explores[::2].any()
     assert (stages.alphas[1::2] == stages.alphas[:-1:2][: len(stages.alphas[1::2])]).all()
-    batch = run.start([config], [tmp_path / "broken"])
+    batch = run.start([config], [tmp_path / "interrupted"])
 
-    def cut(index, progress):
-        (lesson,) = batch.lessons
-        if lesson.state.kind == "explore" and len(lesson.waiting.episodes):  # some wait for earlier ones to end
-            raise Cut
+    def interrupt(index):
+        (session,) = batch.sessions
+        if session.state.kind == "explore" and len(session.waiting):  # some wait for earlier ones to end
+            raise Interrupted
 
-    batch.watch, batch.checkpoint_seconds = cut, 0.0
-    with pytest.raises(Cut):
+    after_each_segment(batch, interrupt)
+    batch.checkpoint_seconds = 0.0
+    with pytest.raises(Interrupted):
         batch.train()
-    again = run.resume([config], [tmp_path / "broken"])
-    assert again.lessons[0].state.kind == "explore"
-    assert len(again.lessons[0].waiting.episodes)
+    again = run.resume([config], [tmp_path / "interrupted"])
+    assert again.sessions[0].state.kind == "explore"
+    assert len(again.sessions[0].waiting)
     again.train()
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    assert contents(tmp_path / "interrupted") == contents(tmp_path / "whole")
 
 
-def test_a_run_cut_off_before_its_first_checkpoint_starts_afresh(tmp_path):
+def test_a_run_interrupted_before_its_first_checkpoint_starts_over(tmp_path):
     run.start([quick()], [tmp_path / "whole"]).train()
-    run.start([quick()], [tmp_path / "broken"])
-    (tmp_path / "broken" / "checkpoint" / "latest.npz").unlink()
-    (tmp_path / "broken" / "curriculum.npz").unlink()
-    (tmp_path / "broken" / "stages.csv").write_text("half a li")
-    run.extend(tmp_path / "broken", None).train()
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    run.start([quick()], [tmp_path / "interrupted"])
+    (tmp_path / "interrupted" / "checkpoint" / "latest.npz").unlink()
+    (tmp_path / "interrupted" / "curriculum.npz").unlink()
+    (tmp_path / "interrupted" / "stages.csv").write_text("half a li")
+    run.extend(tmp_path / "interrupted", None).train()
+    assert contents(tmp_path / "interrupted") == contents(tmp_path / "whole")
 
 
 def test_a_finished_run_that_is_extended_is_one_longer_run(tmp_path):
@@ -281,7 +288,7 @@ def test_a_finished_run_that_is_extended_is_one_longer_run(tmp_path):
     assert read_config(tmp_path / "short") == read_config(tmp_path / "long")
 
 
-def test_an_extension_that_is_broken_off_goes_on(tmp_path):
+def test_an_interrupted_extension_resumes(tmp_path):
     run.start([quick(steps=2000)], [tmp_path / "short"]).train()
     run.start([quick(steps=4000)], [tmp_path / "long"]).train()
     run.extend(tmp_path / "short", 4000)  # killed before its first segment
@@ -292,16 +299,16 @@ def test_an_extension_that_is_broken_off_goes_on(tmp_path):
 
 
 def test_an_extension_killed_between_two_files_loses_nothing(tmp_path, monkeypatch):
-    """However far it came: the run is still finished, or it can be extended again."""
+    """Wherever it is killed, the run is still finished or can be extended again."""
     run.start([quick(steps=1000)], [tmp_path]).train()
 
     def killed(*_):
-        raise Cut
+        raise Interrupted
 
     for step in ("describe", "reopen"):
         with monkeypatch.context() as patch:
             patch.setattr(f"geodesic.records.writer.RunFolder.{step}", killed)
-            with pytest.raises(Cut):
+            with pytest.raises(Interrupted):
                 run.extend(tmp_path, 2000)
     run.extend(tmp_path, 2000).train()
     assert load_run(tmp_path).evaluations.steps.tolist() == [0, 1000, 2000]
@@ -330,7 +337,7 @@ def test_the_last_step_is_always_evaluated(tmp_path, steps, evaluated):
     assert summary["target_score"] == pytest.approx(result.evaluations.scores[-1])
 
 
-def test_runs_that_were_not_started_together_do_not_go_on_together(tmp_path):
+def test_runs_that_were_not_started_together_do_not_resume_together(tmp_path):
     folders = [tmp_path / "a", tmp_path / "b"]
     run.start([quick(steps=1000)], folders[:1]).train()
     run.start([quick(steps=1000, seed=1)], folders[1:])

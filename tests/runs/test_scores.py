@@ -1,17 +1,17 @@
-"""What a task measures is what is recorded as the score, and what its stages are mastered on."""
+"""The kind of score of a task is what runs record and what decides when a stage is mastered."""
 
 import numpy as np
 import pytest
-from steady import steady
 
 from geodesic.records import load_run
 from geodesic.runs import run
-from geodesic.runs.config import configure
+from geodesic.training.configure import configure
+from known_returns import known_returns
 
 
 def trained(tmp_path, **options):
-    task = steady(**options)
-    run.start([configure(task, seed=0)], [tmp_path / "r"], task).train()
+    task = known_returns(**options)
+    run.start([configure(task, "gradient", seed=0)], [tmp_path / "r"], task).train()
     return load_run(tmp_path / "r")
 
 
@@ -20,9 +20,9 @@ def discounted(lengths, g):
     return (1 - g ** np.asarray(lengths)) / (1 - g)
 
 
-def test_the_return_is_the_score_where_nothing_else_is_said(tmp_path):
+def test_the_return_is_the_score_by_default(tmp_path):
     result = trained(tmp_path)
-    assert result.measure == "return"
+    assert result.score == "return"
     np.testing.assert_array_equal(result.episodes.returns, result.episodes.lengths)
     np.testing.assert_array_equal(result.episodes.scores, result.episodes.returns)
     assert (result.evaluations.returns == 8).all()
@@ -32,18 +32,18 @@ def test_the_return_is_the_score_where_nothing_else_is_said(tmp_path):
 
 @pytest.mark.parametrize("g", [0.9, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_scores_are_discounted_returns(tmp_path, g):
-    result = trained(tmp_path, measure="discounted", discount=g, threshold=1.0)
+    result = trained(tmp_path, score="discounted_return", discount=g, threshold=1.0)
     np.testing.assert_array_equal(result.episodes.returns, result.episodes.lengths)
     assert set(result.episodes.lengths) == {4, 6, 8}
     np.testing.assert_allclose(result.episodes.scores, discounted(result.episodes.lengths, g), rtol=1e-6)
     np.testing.assert_allclose(result.evaluations.scores, discounted(8, g), rtol=1e-6)
     assert (result.evaluations.returns == 8).all()
-    assert result.config["discount"] == g
+    assert result.config.discount == g
 
 
 @pytest.mark.parametrize("luck", [0.0, 1.0])
 def test_scores_are_successes(tmp_path, luck):
-    result = trained(tmp_path, measure="success", target={"length": 8.0, "luck": luck}, threshold=0.5)
+    result = trained(tmp_path, score="success", target={"length": 8.0, "luck": luck}, threshold=0.5)
     assert set(result.episodes.scores) <= {0.0, 1.0}
     np.testing.assert_array_equal(result.episodes.scores, result.episodes.contexts[:, 1] > 0.5)
     np.testing.assert_array_equal(result.episodes.scores, result.episodes.successes)
@@ -52,24 +52,24 @@ def test_scores_are_successes(tmp_path, luck):
 
 
 @pytest.mark.parametrize(
-    ("measure", "threshold", "stages"),
+    ("score", "threshold", "stages"),
     [
-        ("return", 3.5, 3),  # 4 a stage at the source: mastered twice, which ends at the target
-        ("discounted", 3.4, 3),  # (1 - 0.9^4) / 0.1 = 3.439
-        ("discounted", 3.5, 1),  # never, though the return would do
+        ("return", 3.5, 3),  # a return of 4 at the source: mastered twice, which ends at the target
+        ("discounted_return", 3.4, 3),  # (1 - 0.9^4) / 0.1 = 3.439
+        ("discounted_return", 3.5, 1),  # never mastered, though the return is above it
         ("return", 4.0, 1),  # not above it
         ("success", 0.5, 3),
     ],
 )
-def test_stages_are_mastered_on_the_score(tmp_path, measure, threshold, stages):
-    result = trained(tmp_path, measure=measure, discount=0.9, threshold=threshold)
+def test_stages_are_mastered_on_the_score(tmp_path, score, threshold, stages):
+    result = trained(tmp_path, score=score, discount=0.9, threshold=threshold)
     assert len(result.stages.stages) == stages
     assert result.stages.alphas.tolist() == [0.0, 0.5, 1.0][:stages]
     assert set(result.stages.events[1:]) <= {"mastered"}
 
 
 def test_a_stage_without_success_is_not_mastered(tmp_path):
-    result = trained(tmp_path, measure="success", source={"length": 4.0, "luck": 0.2}, threshold=0.5)
+    result = trained(tmp_path, score="success", source={"length": 4.0, "luck": 0.2}, threshold=0.5)
     assert len(result.stages.stages) == 1
     assert not result.episodes.scores.any()
     assert (result.episodes.returns == 4).all()

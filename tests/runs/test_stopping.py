@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: what is under way is finished, kept, and goes on as if nothing had been."""
+"""Ctrl-C and SIGTERM: the current segment is finished and saved, and a resumed run ends as if undisturbed."""
 
 import os
 import signal
@@ -8,14 +8,14 @@ import threading
 import time
 
 import pytest
-from lasting import contents
-from steady import restless
 
 from geodesic.cli import main
 from geodesic.records import finished, load_run
 from geodesic.runs import run
-from geodesic.runs.config import configure
 from geodesic.runs.stopping import SIGNALS, Stopping, termination_interrupts
+from geodesic.training.configure import configure
+from known_returns import varied_returns
+from run_files import contents
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -30,12 +30,12 @@ def test_the_first_signal_asks_and_the_second_interrupts(number):
     assert [signal.getsignal(each) for each in SIGNALS] == before
 
 
-def test_who_opens_one_inside_another_shares_its_question():
+def test_nested_blocks_share_one_request():
     with Stopping() as outer:
         outer.ask()
         with Stopping() as inner:
             assert inner.asked
-            signal.raise_signal(signal.SIGINT)  # the first signal; the question was asked without one
+            signal.raise_signal(signal.SIGINT)  # the first signal: the request came without one
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
@@ -44,14 +44,14 @@ def test_who_opens_one_inside_another_shares_its_question():
         assert not later.asked
 
 
-def test_termination_interrupts_as_control_c_does():
+def test_sigterm_interrupts_like_ctrl_c():
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt), termination_interrupts():
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_handlers_are_put_back_after_an_error():
+def test_handlers_are_restored_after_an_error():
     before = [signal.getsignal(each) for each in SIGNALS]
     with pytest.raises(ZeroDivisionError), Stopping():
         raise ZeroDivisionError
@@ -72,18 +72,23 @@ def test_in_another_thread_signals_are_left_alone():
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_run_stops_between_segments_and_goes_on(tmp_path, number):
-    task = restless()
+def test_a_run_stops_between_segments_and_can_be_resumed(tmp_path, number):
+    task = varied_returns()
     config = configure(task)
     run.start([config], [tmp_path / "whole"], task).train()
 
-    def stop(index, progress):
-        if progress.step == 200:
+    batch = run.start([config], [tmp_path / "broken"], task)
+    start_segment = batch.trainer.start_segment
+
+    def start_and_signal():
+        start_segment()
+        if batch.step == 200:
             os.kill(os.getpid(), number)
 
+    batch.trainer.start_segment = start_and_signal
     with pytest.raises(KeyboardInterrupt):
-        run.start([config], [tmp_path / "broken"], task, stop).train()
-    assert run.segment_of(tmp_path / "broken") == 3  # a segment has 100 steps; the one under way was finished
+        batch.train()
+    assert run.segment_of(tmp_path / "broken") == 3  # a segment has 100 steps; the current one was finished
     assert not finished(tmp_path / "broken")
     run.resume([config], [tmp_path / "broken"], task).train()
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
@@ -100,7 +105,7 @@ def unbroken(tmp_path_factory):
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_command_that_is_stopped_says_how_to_go_on(tmp_path, unbroken, capsys, number):
+def test_a_stopped_command_says_how_to_resume(tmp_path, unbroken, capsys, number):
     folder = tmp_path / "run"
     command = [sys.executable, "-m", "geodesic", *EASY, "--out", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -112,7 +117,7 @@ def test_a_command_that_is_stopped_says_how_to_go_on(tmp_path, unbroken, capsys,
     _, complaint = process.communicate(timeout=60)
     assert process.returncode == 1
     again = f"geodesic run --resume {folder}"
-    assert complaint == f"geodesic: stopped; kept in {folder}; go on with: {again}\n"
+    assert complaint == f"geodesic: stopped; resume with: {again}\n"
     assert not finished(folder)
     assert 2000 <= load_run(folder).evaluations.steps[-1] < 12_000
     assert main([*again.split()[1:], "--quiet"]) == 0

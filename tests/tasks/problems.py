@@ -1,4 +1,4 @@
-"""Small problems that the tests of tasks share."""
+"""Small problems that several test files share."""
 
 import gymnasium as gym
 import jax.numpy as jnp
@@ -9,27 +9,27 @@ import geodesic as gd
 CART_POLE = {"gravity": (5.0, 15.0, "m/s²"), "length": (0.25, 1.25, "m")}
 
 
-def put(env, gravity, length):
+def set_context(env, gravity, length):
     env.gravity = gravity
     env.length = length
     env.polemass_length = env.masspole * length
 
 
 def cart_pole(**options):
-    """CartPole with gravity and length for contexts, from long poles to short ones."""
-    stated = {
+    """CartPole with gravity and length as context, from long poles to short ones."""
+    given = {
         "env": "CartPole-v1",
         "contexts": CART_POLE,
         "source": {"gravity": (9.0, 10.0), "length": (1.0, 1.25)},
         "target": {"gravity": 9.8, "length": (0.25, 0.5)},
         "threshold": 100.0,
-        "apply": put,
+        "set_context": set_context,
     }
-    return gd.Task(**{**stated, **options})
+    return gd.Task(**{**given, **options})
 
 
 class Walk(gd.ContextualMDP):
-    """A walk on the line to the place that the context says; -1 a step, and the reward tells how far it is."""
+    """A walk on a line to the place in the context; the reward is minus the distance to it."""
 
     observation_space = gym.spaces.Box(-10.0, 10.0, (2,), np.float32)
     action_space = gym.spaces.Discrete(2)
@@ -52,11 +52,11 @@ class Walk(gd.ContextualMDP):
 
 
 def walk(env=None, **options):
-    stated = {
+    given = {
         "env": Walk() if env is None else env,
         "contexts": {"place": (-8.0, 8.0)},
         "source": {"place": (-2.0, 2.0)},
         "target": {"place": (6.0, 8.0)},
         "threshold": -40.0,
     }
-    return gd.Task(**{**stated, **options})
+    return gd.Task(**{**given, **options})

@@ -1,5 +1,6 @@
-"""Tasks found by name, with options, in modules, in files, in installed packages; and what is not found."""
+"""Finding tasks by name, with options, in modules, files and installed packages; and tasks that are not found."""
 
+import os
 import sys
 import textwrap
 
@@ -11,17 +12,10 @@ import geodesic as gd
 from extras import each
 from geodesic.errors import InvalidInput, UnknownName
 from geodesic.tasks import catalogue
+from geodesic.tasks.catalogue import EVALUATION, TRAINING
 
-BUILT_IN = [
-    "maze",
-    "point-mass",
-    "fetch-push",
-    "u-maze",
-    "e-maze",
-    "sparse-goal",
-    "point-mass-bimodal",
-    "point-mass-nd",
-]
+BUILT_IN = list(catalogue.BUILT_IN)
+KNOWN = ", ".join(BUILT_IN)
 SOURCE = """
 import problems
 
@@ -50,7 +44,7 @@ SMALL = "######\n#..#G#\n#....#\n######\n"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with files of tasks in it, in which a command is called."""
+    """The current folder, with files that define tasks."""
     (tmp_path / "own_tasks.py").write_text(SOURCE)
     (tmp_path / "broken.py").write_text("task = 1 / 0\n")
     (tmp_path / "unready.py").write_text("import geodesic as gd\ntask = gd.Task(env='CartPole-v1', contexts={})\n")
@@ -58,11 +52,17 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
-    for name in [name for name in sys.modules if name in ("own_tasks", "broken") or "geodesic_task_" in name]:
+    for name in [name for name in sys.modules if name in ("own_tasks", "broken") or "geodesic_file_" in name]:
         del sys.modules[name]
 
 
-def test_a_task_is_itself():
+def test_the_built_in_tasks():
+    assert set(BUILT_IN) == {
+        "maze", "point-mass", "fetch-push", "u-maze", "e-maze", "sparse-goal", "point-mass-bimodal", "point-mass-nd",
+    }  # fmt: skip
+
+
+def test_a_task_is_returned_as_it_is():
     task = walk()
     assert catalogue.load(task) is task
 
@@ -71,11 +71,12 @@ def test_a_task_is_itself():
 def test_a_built_in_task_has_the_values_of_its_table(name):
     task, values = catalogue.load(name), catalogue.table(name)
     assert (task.name, task.reference) == (name, name)
-    assert task.learner == (values["algorithm"], values["learner"])
+    assert task.training.learner == (values["algorithm"], values["learner"])
     assert task.metric_names == tuple(values["metrics"])
     assert task.metric_names[0] == task.metric == values["metric"]
-    for key in set(values) - {"algorithm", "learner", "metrics"}:
-        assert getattr(task, key) == values[key]
+    for key in set(values) - {"algorithm", "learner", "metrics", "environment"}:
+        owner = task.training if key in TRAINING else task.evaluation if key.startswith(EVALUATION) else task
+        assert getattr(owner, key.removeprefix(EVALUATION)) == values[key]
     assert catalogue.load(name) is task
 
 
@@ -84,17 +85,14 @@ def test_tables_are_fresh_and_of_built_in_tasks_only():
     assert catalogue.table("maze")["learner"]["gamma"] == 0.99
     with pytest.raises(UnknownName) as caught:
         catalogue.table("atari")
-    assert (
-        str(caught.value) == "expected task to be one of maze, point-mass, fetch-push, u-maze, e-maze, "
-        "sparse-goal, point-mass-bimodal, point-mass-nd; got 'atari'"
-    )
+    assert str(caught.value) == f"expected task to be one of {KNOWN}; got 'atari'"
 
 
 def test_options_go_to_the_environment(folder):
     task = catalogue.load("maze:layout=small.txt")
     assert task.env.grid.shape == (4, 6)
     assert task.name == "maze"
-    assert task.reference == f"maze:layout={folder / 'small.txt'}"
+    assert task.reference == f"maze:layout={SMALL.strip()}"
     assert catalogue.load("maze", layout=SMALL).env.grid.tolist() == task.env.grid.tolist()
     assert catalogue.load("maze").env.grid.shape == (11, 11)
     assert catalogue.load(task.reference).env.grid.shape == (4, 6)
@@ -110,19 +108,40 @@ def test_an_object_of_a_module_or_a_file_is_a_task_or_makes_one(folder):
         assert catalogue.load(f"{place}:Space.inner").reference == f"{reference}:Space.inner"
 
 
-def test_the_reference_of_a_file_holds_from_any_folder(folder, monkeypatch):
+def test_the_reference_of_a_file_is_valid_from_any_folder(folder, monkeypatch):
     references = [catalogue.load(name).reference for name in ("own_tasks.py:task", "maze:layout=small.txt")]
     (folder / "elsewhere").mkdir()
     monkeypatch.chdir(folder / "elsewhere")
     assert [catalogue.load(reference).reference for reference in references] == references
 
 
-def test_options_of_the_task_itself_go_beside_those_of_its_environment():
+def test_options_of_the_task_and_of_its_environment_can_be_mixed():
     task = catalogue.load("u-maze:goal_noise=0.1:eval_policy=stochastic")
-    assert (task.env.goal_noise, task.eval_policy) == (0.1, "stochastic")
+    assert (task.env.goal_noise, task.evaluation.policy) == (0.1, "stochastic")
     assert catalogue.load(task.reference) is task
-    assert (catalogue.load("u-maze").env.goal_noise, catalogue.load("u-maze").eval_policy) == (0.0, "deterministic")
-    assert catalogue.load("point-mass:measure=discounted:discount=0.95").measure == "discounted"
+    plain = catalogue.load("u-maze")
+    assert (plain.env.goal_noise, plain.evaluation.policy) == (0.0, "deterministic")
+    assert catalogue.load("point-mass:score=discounted_return:discount=0.95").score == "discounted_return"
+    assert catalogue.load("maze:eval_episodes=7").evaluation.episodes == 7
+
+
+def test_a_run_keeps_the_content_of_a_layout_and_not_its_path(folder, monkeypatch):
+    reference = catalogue.load("maze:layout=small.txt").reference
+    (folder / "small.txt").unlink()
+    catalogue._cached.cache_clear()
+    assert catalogue.load(reference).env.grid.shape == (4, 6)
+
+
+def test_layouts_that_are_long_or_no_regular_file_are_refused(folder):
+    os.mkfifo(folder / "pipe")
+    (folder / "long.txt").write_text("#" * 5000)
+    for place, reason in (("/dev/zero", "regular file"), ("pipe", "regular file"), ("long.txt", "at most 4096")):
+        with pytest.raises(InvalidInput, match=reason):
+            catalogue.load(f"maze:layout={place}")
+    with pytest.raises(InvalidInput, match="a layout of at most 4096 characters, got 5100"):
+        catalogue.load("maze", layout="#" * 50 + "\n" + "#" * 5049)
+    with pytest.raises(InvalidInput, match="to be a number or a string"):
+        catalogue.load("maze", layout=None)
 
 
 def test_files_of_one_name_in_two_folders_are_two_layouts(folder, monkeypatch):
@@ -133,7 +152,7 @@ def test_files_of_one_name_in_two_folders_are_two_layouts(folder, monkeypatch):
     assert len(catalogue.load("maze:layout=small.txt").env.starts) == len(first.env.starts) + 1
 
 
-def test_a_module_beside_the_command_is_found(folder, monkeypatch):
+def test_a_module_in_the_current_folder_is_found(folder, monkeypatch):
     (folder / "deeper").mkdir()
     (folder / "deeper" / "near_tasks.py").write_text(SOURCE)
     monkeypatch.chdir(folder / "deeper")
@@ -156,48 +175,52 @@ def test_two_files_of_one_name_are_two_modules(folder):
         (3, "expected a task, its name, module:object or file.py:object, got 3"),
         (
             "atari",
-            "expected a task (maze, point-mass, fetch-push, u-maze, e-maze, "
-            "sparse-goal, point-mass-bimodal, point-mass-nd), module:object or file.py:object; got 'atari'",
+            f"expected task to be one of {KNOWN}, module:object, file.py:object; got 'atari'",
         ),
         (
             "atari:level=3",
-            "expected a task (maze, point-mass, fetch-push, u-maze, e-maze, "
-            "sparse-goal, point-mass-bimodal, point-mass-nd), module:object or file.py:object; "
-            "got 'atari:level=3'",
+            f"expected task to be one of {KNOWN}, module:object, file.py:object; got 'atari:level=3'",
         ),
         (
             "maze:size=3",
-            "expected options of the environment maze: Maze.__init__() got an unexpected keyword argument 'size'",
+            "expected options of the environment maze: TypeError: Maze.__init__() got an unexpected keyword argument "
+            "'size'",
         ),
-        ("maze:layout=[1, 2]", "expected option layout of maze to be a number or a text, got [1, 2]"),
+        ("maze:layout=[1, 2]", "expected option layout of maze to be a number or a string, got [1, 2]"),
         (
             "maze:layout=none.txt",
-            "expected a layout in text, or a file that holds one, got 'none.txt': "
-            "[Errno 2] No such file or directory: 'none.txt'",
+            "expected a layout as a string, or a file that holds one, got 'none.txt': "
+            "cannot read it: No such file or directory",
         ),
-        ("own_tasks:other", "expected own_tasks to have a task 'other', found none; it has task, named"),
-        ("own_tasks.py:other", "expected own_tasks.py to have a task 'other', found none; it has task, named"),
+        (
+            "own_tasks:other",
+            "expected own_tasks to have 'other', found none; it has task, named, made, raises, refuses, Space",
+        ),
+        (
+            "own_tasks.py:other",
+            "expected own_tasks.py to have 'other', found none; it has task, named, made, raises, refuses, Space",
+        ),
         ("own_tasks:number", "expected own_tasks:number to be a Task or a function that makes one, got 3"),
         ("own_tasks:raises", "cannot make task own_tasks:raises: RuntimeError: no data"),
         ("own_tasks:refuses", 'expected target=, such as {"place": (low, high)} or Particles(points)'),
         ("nowhere:task", "cannot import nowhere: ModuleNotFoundError: No module named 'nowhere'"),
-        ("nowhere.py:task", "expected a file with a task, found none at nowhere.py"),
+        ("nowhere.py:task", "expected a Python file at nowhere.py, found none"),
         ("broken:task", "cannot import broken: ZeroDivisionError: division by zero"),
         ("broken.py:task", "cannot import broken.py: ZeroDivisionError: division by zero"),
         (
             "unready.py:task",
-            "cannot import unready.py: InvalidInput: expected apply=, a function apply(env, **context) that puts a "
-            "context into the environment",
+            "cannot import unready.py: expected set_context=, a function set_context(env, **context) "
+            "that puts a context into the environment",
         ),
     ],
 )
-def test_what_is_not_found_is_said_in_one_line(folder, reference, message):
+def test_a_task_that_is_not_found_is_reported_in_one_line(folder, reference, message):
     with pytest.raises(InvalidInput) as caught:
         catalogue.load(reference)
     assert str(caught.value) == message
 
 
-def test_a_file_that_failed_is_read_again_once_it_is_mended(folder):
+def test_a_file_that_failed_is_read_again_when_it_is_repaired(folder):
     with pytest.raises(InvalidInput, match="ZeroDivisionError"):
         catalogue.load("broken.py:task")
     (folder / "broken.py").write_text(SOURCE)
@@ -239,19 +262,18 @@ def test_installed_packages_announce_tasks(package):
         ("number", "expected number to be a Task or a function that makes one, got 3"),
         (
             "atari",
-            "expected a task (maze, point-mass, fetch-push, u-maze, e-maze, "
-            "sparse-goal, point-mass-bimodal, point-mass-nd, labyrinth, absent, number), module:object or "
-            "file.py:object; got 'atari'",
+            f"expected task to be one of {KNOWN}, labyrinth, absent, number, module:object, file.py:object; "
+            "got 'atari'",
         ),
     ],
 )
-def test_an_announcement_that_leads_nowhere_is_said_in_one_line(package, name, message):
+def test_an_entry_point_that_leads_nowhere_is_reported_in_one_line(package, name, message):
     with pytest.raises(InvalidInput) as caught:
         catalogue.load(name)
     assert str(caught.value) == message
 
 
-def test_without_such_packages_only_the_built_in_ones_have_names():
+def test_without_such_packages_only_built_in_tasks_have_names():
     assert list(catalogue.names()) == list(gd.tasks.names()) == BUILT_IN
 
 

@@ -1,10 +1,10 @@
-"""What check_task passes, and the exact words of what it finds."""
+"""check_task: what it accepts, and the messages of what it finds."""
 
 import gymnasium as gym
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import Walk, cart_pole, put, walk
+from problems import Walk, cart_pole, set_context, walk
 
 import geodesic as gd
 from extras import each
@@ -20,30 +20,31 @@ def test_every_built_in_task_passes(name):
     gd.check_task(catalogue.load(name))
 
 
-@pytest.mark.parametrize("observe", [True, False])
-def test_cart_pole_with_gravity_and_length_passes(observe):
-    gd.check_task(cart_pole(observe=observe))
-    gd.check_task(cart_pole(observe=observe, worst_return=0.0, env=lambda: gym.make("CartPole-v1")))
+@pytest.mark.parametrize("observe_context", [True, False])
+def test_cart_pole_with_gravity_and_length_passes(observe_context):
+    gd.check_task(cart_pole(observe_context=observe_context))
+    gd.check_task(cart_pole(observe_context=observe_context, worst_return=0.0, env=lambda: gym.make("CartPole-v1")))
 
 
-def test_an_mdp_of_ones_own_passes():
+def test_a_custom_mdp_passes():
     gd.check_task(walk())
-    gd.check_task(walk(worst_return=-200.0, measure="success", threshold=0.5, compare=("spdl", "wb-spdl", "currot")))
+    compare = gd.TrainingSettings(compare=("spdl", "wb-spdl", "currot"))
+    gd.check_task(walk(worst_return=-200.0, score="success", threshold=0.5, training=compare))
 
 
-def test_a_layout_of_ones_own_passes(tmp_path):
+def test_a_custom_layout_passes(tmp_path):
     (tmp_path / "small.txt").write_text("######\n#..#G#\n#....#\n######\n")
     gd.check_task(catalogue.load(f"maze:layout={tmp_path / 'small.txt'}"))
 
 
-def test_what_is_no_task_is_refused():
+def test_a_value_that_is_no_task_is_refused():
     with pytest.raises(InvalidInput) as caught:
         gd.check_task("maze")
     assert str(caught.value) == "expected a Task, got str"
 
 
 def broken(**parts):
-    """The walk with some of its parts replaced; the first context looked at is 1."""
+    """The walk with some of its parts replaced; the first context that is checked is 1."""
     return walk(type("Broken", (Walk,), parts)(), source={"place": 1.0})
 
 
@@ -119,7 +120,7 @@ IN_JAX = [
     ),
     (
         lambda: broken(terminal=lambda self, state, rng, context: state - context[0]),
-        "expected terminal to be a truth value, got a number; compare, do not subtract",
+        "expected terminal to be a boolean, got a number; try a comparison",
     ),
     (
         lambda: with_parts(observation_space=Walk.observation_space, action_space=Walk.action_space),
@@ -140,6 +141,14 @@ IN_JAX = [
     (
         lambda: broken(reward=lambda self, state, action, next_state, rng, context: jnp.log(-1.0 - state**2)),
         "expected finite rewards, got nan",
+    ),
+    (
+        lambda: broken(reward=lambda self, state, action, next_state, rng, context: None),
+        "expected reward to be an array of real numbers, got NoneType",
+    ),
+    (
+        lambda: broken(reward=lambda self, state, action, next_state, rng, context: 1j * state),
+        "expected reward to be an array of real numbers, got complex64",
     ),
     (
         lambda: broken(observation=lambda self, state, rng, context: jnp.stack([state, 99 + context[0]])),
@@ -169,8 +178,18 @@ def test_a_broken_mdp_is_found(make, message):
     assert str(caught.value) == message
 
 
+NO_REWARDS = {
+    "none": (None, "None"),
+    "array": (np.zeros(3), "array([0., 0., 0.])"),
+    "one number in an array": (np.zeros(1), "array([0.])"),
+    "complex": (1j, "1j"),
+    "string": ("1.0", "'1.0'"),
+    "ragged": ([1.0, [2.0]], "[1.0, [2.0]]"),
+}
+
+
 class Noisy(gym.Env):
-    """Nothing in it heeds the seed; what is wrong is told by `fault`."""
+    """An environment that ignores the seed and has the given fault."""
 
     observation_space = BOX
     action_space = gym.spaces.Discrete(2)
@@ -181,15 +200,16 @@ class Noisy(gym.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        return self.shown(), {}
+        return self.observation(), {}
 
     def step(self, action):
         if self.fault == "step":
             raise RuntimeError("out of order\nand a second line")
         reward = {"nan": np.nan, "inf": np.inf, "reward": self.noise.random()}.get(self.fault, 0.0)
-        return self.shown(), reward, False, False, {}
+        reward = NO_REWARDS[self.fault][0] if self.fault in NO_REWARDS else reward
+        return self.observation(), reward, False, False, {}
 
-    def shown(self):
+    def observation(self):
         value = {"unseeded": self.noise.random(), "grows": min(self.size, 1.0), "outside": 7.0}.get(self.fault, 0.0)
         return np.array([value], np.float64 if self.fault == "dtype" else np.float32)
 
@@ -198,7 +218,7 @@ def grow(env, size):
     env.size += size
 
 
-def noisy(fault, apply=grow, **options):
+def noisy(fault, set_context=grow, **options):
     return gd.Task(
         **{
             "env": lambda: Noisy(fault),
@@ -206,8 +226,8 @@ def noisy(fault, apply=grow, **options):
             "source": {"size": 0.1},
             "target": {"size": 0.2},
             "threshold": 1.0,
-            "apply": apply,
-            "observe": False,
+            "set_context": set_context,
+            "observe_context": False,
             **options,
         }
     )
@@ -217,40 +237,40 @@ def fails(**options):
     raise OSError("no simulator here")
 
 
-AGAIN = "expected the same seed and context to give the same episode, got another"
-ANYONES = [
-    (lambda: noisy("unseeded"), AGAIN),
-    (lambda: noisy("reward"), AGAIN),
-    (lambda: noisy("grows"), AGAIN),  # apply adds where it should set
+DIFFERENT = "expected the same seed and context to give the same episode, got another"
+ON_HOST = [
+    (lambda: noisy("unseeded"), DIFFERENT),
+    (lambda: noisy("reward"), DIFFERENT),
+    (lambda: noisy("grows"), DIFFERENT),  # set_context adds where it should set
     (lambda: noisy("nan"), "expected finite rewards, got nan"),
     (lambda: noisy("inf"), "expected finite rewards, got inf"),
-    (lambda: noisy("step"), "expected step to work, got RuntimeError: out of order"),
+    (lambda: noisy("step"), "expected step to work, got RuntimeError: out of order and a second line"),
     (
         lambda: noisy("outside"),
         "expected observations in Box(-1.0, 1.0, (1,), float32), got array([7.], dtype=float32)",
     ),
     (lambda: noisy("dtype"), "expected observations in Box(-1.0, 1.0, (1,), float32), got array([0.])"),
     (
-        lambda: noisy("", apply=other_name),
-        "expected apply(env, size) to put a context into <Noisy instance>, "
+        lambda: noisy("", set_context=other_name),
+        "expected set_context(env, size) to set the context of <Noisy instance>, "
         "got TypeError: other_name() got an unexpected keyword argument 'size'",
     ),
     (lambda: noisy("", env=fails), "expected making the environment to work, got OSError: no simulator here"),
     (lambda: noisy("", env=lambda: 3), "expected env() to make a Gymnasium environment, got int"),
     (
         lambda: cart_pole(env="CardPole-v1"),
-        "expected env= to make a Gymnasium environment, got Environment `CardPole` doesn't exist. "
+        "expected env= to make a Gymnasium environment, got NameNotFound: Environment `CardPole` doesn't exist. "
         "Did you mean: `CartPole`?",
     ),
     (
-        lambda: cart_pole(env="FrozenLake-v1", apply=lambda env, **context: None),
+        lambda: cart_pole(env="FrozenLake-v1", set_context=lambda env, **context: None),
         "expected a Dict or a one-dimensional Box of floats to append the context to, got Discrete(16); "
-        "try observe=False, or flatten the observation first",
+        "try observe_context=False, or flatten the observation first",
     ),
 ]
 
 
-@pytest.mark.parametrize(("make", "message"), ANYONES)
+@pytest.mark.parametrize(("make", "message"), ON_HOST)
 def test_a_broken_gymnasium_environment_is_found(make, message):
     task = make()
     with pytest.raises(InvalidInput) as caught:
@@ -258,12 +278,25 @@ def test_a_broken_gymnasium_environment_is_found(make, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("fault", NO_REWARDS)
+def test_a_reward_that_is_no_real_number_is_found(fault):
+    with pytest.raises(InvalidInput) as caught:
+        gd.check_task(noisy(fault))
+    assert str(caught.value) == f"expected step to return a real number as the reward, got {NO_REWARDS[fault][1]}"
+
+
+@pytest.mark.parametrize("reward", [1, True, np.float32(1), np.bool_(True), np.array(1.0), jnp.float32(1)])
+def test_a_reward_may_be_any_real_number(reward, monkeypatch):
+    monkeypatch.setitem(NO_REWARDS, "fine", (reward, ""))
+    gd.check_task(noisy("fine"))
+
+
 def test_the_same_environment_without_a_fault_passes():
     def put_size(env, size):
         env.size = size
 
-    gd.check_task(noisy("", apply=put_size))
-    gd.check_task(noisy("grows", apply=put_size))
+    gd.check_task(noisy("", set_context=put_size))
+    gd.check_task(noisy("grows", set_context=put_size))
 
 
 class Skewed(Euclidean):
@@ -281,6 +314,10 @@ class Narrow(Euclidean):
         return np.zeros(3)
 
 
+def compared(method):
+    return walk(training=gd.TrainingSettings(compare=(method,)))
+
+
 METHODS = [
     (
         lambda: walk(metrics={"mine": Skewed()}),
@@ -296,7 +333,7 @@ METHODS = [
     ),
     (
         lambda: walk(metrics={"mine": lambda task, threshold: None}),
-        "expected metric 'mine' to be a Metric or a Recipe, got None",
+        "expected metric 'mine' to be a Metric or a LearnedMetric, got None",
     ),
     (
         lambda: walk(metrics={"mine": without_threshold}),
@@ -313,20 +350,20 @@ METHODS = [
     ),
     (
         lambda: walk(is_feasible=lambda contexts: contexts > 0),
-        "expected is_feasible(contexts) of shape (200,), got (200, 1)",
+        "expected is_feasible(contexts) of shape (200,), got shape (200, 1)",
     ),
-    (lambda: walk(compare=("spdl",)), "expected worst_return= in task task for the method spdl"),
+    (lambda: compared("spdl"), "expected worst_return= in task task for the method spdl"),
     (
-        lambda: walk(compare=("gradients",)),
-        "expected method to be one of gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
+        lambda: compared("gradients"),
+        "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
         "currot, procurl-target; got 'gradients'; did you mean gradient?",
     ),
     (
-        lambda: walk(compare=("uniform:metric=l2",)),
-        "expected a method that uses a metric (gradient), got uniform with metric l2",
+        lambda: compared("uniform:metric=l2"),
+        "expected a method that uses a metric (auto, gradient), got uniform with metric l2",
     ),
     (
-        lambda: walk(compare=("gradient:step=3",)),
+        lambda: compared("gradient:step=3"),
         "expected step in (0, 1], got 3",
     ),
     (
@@ -334,7 +371,7 @@ METHODS = [
         "expected a threshold that the target can reach (below -50), got -40",
     ),
     (
-        lambda: walk(measure="success", threshold=1.0),
+        lambda: walk(score="success", threshold=1.0),
         "expected a threshold that the target can reach (below 1), got 1",
     ),
     (
@@ -352,7 +389,7 @@ def test_metrics_methods_and_thresholds_that_do_not_fit_are_found(make, message)
     assert str(caught.value) == message
 
 
-def test_it_closes_the_environment_it_made():
+def test_the_environment_is_closed():
     closed = []
 
     class Closing(gym.Wrapper):
@@ -360,5 +397,5 @@ def test_it_closes_the_environment_it_made():
             closed.append(True)
             super().close()
 
-    gd.check_task(cart_pole(env=lambda: Closing(gym.make("CartPole-v1")), apply=put))
+    gd.check_task(cart_pole(env=lambda: Closing(gym.make("CartPole-v1")), set_context=set_context))
     assert closed == [True]

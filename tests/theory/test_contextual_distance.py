@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from geodesic.errors import SolverFailed
-from geodesic.metrics import fixed_point
+from geodesic.metrics import bisimulation
 from geodesic.metrics.bisimulation import TabularCMDP, contextual_distance, state_distance
 
 few = settings(max_examples=6, deadline=None, derandomize=True)
@@ -123,23 +123,23 @@ def test_near_gamma_1_it_equals_a_long_value_iteration(gamma, sweeps):
     n, rng = 5, np.random.default_rng(8)
     rewards = rng.normal(size=n)
     to = np.stack([rng.choice(n, 2, replace=False) for _ in range(n)])
-    share = rng.uniform(0.1, 0.9, n)
-    low = np.maximum(0, share[:, None] + share - 1)
-    high = np.minimum.outer(share, share)
+    fraction = rng.uniform(0.1, 0.9, n)
+    low = np.maximum(0, fraction[:, None] + fraction - 1)
+    high = np.minimum.outer(fraction, fraction)
     gaps = np.abs(rewards[:, None] - rewards)
     distances = np.zeros((n, n))
     for _ in range(sweeps):
         costs = distances[to[:, None, :, None], to[None, :, None, :]]
         both = costs[..., 0, 0] - costs[..., 0, 1] - costs[..., 1, 0] + costs[..., 1, 1]
         rest = (
-            costs[..., 0, 1] * share[:, None]
-            + costs[..., 1, 0] * share
-            + costs[..., 1, 1] * (1 - np.add.outer(share, share))
+            costs[..., 0, 1] * fraction[:, None]
+            + costs[..., 1, 0] * fraction
+            + costs[..., 1, 1] * (1 - np.add.outer(fraction, fraction))
         )
         distances = gaps + gamma * (rest + np.where(both > 0, low, high) * both)
         np.fill_diagonal(distances, 0)
     chain = np.zeros((n, n))
-    chain[np.arange(n), to[:, 0]], chain[np.arange(n), to[:, 1]] = share, 1 - share
+    chain[np.arange(n), to[:, 0]], chain[np.arange(n), to[:, 1]] = fraction, 1 - fraction
     np.testing.assert_allclose(state_distance(rewards, chain, gamma), distances, rtol=1e-8)
 
 
@@ -154,7 +154,7 @@ def test_extrapolated_sweeps_and_supports_of_every_size(successors, monkeypatch)
         chain[x, to] = rng.dirichlet(np.ones(len(to)))
     rewards = rng.normal(size=n)
     exact = state_distance(rewards, chain, 0.99)
-    monkeypatch.setattr(fixed_point, "DIRECT", 0)
+    monkeypatch.setattr(bisimulation, "DIRECT", 0)
     np.testing.assert_allclose(state_distance(rewards, chain, 0.99), exact, atol=1e-8)
     for x, y in rng.integers(0, n, (30, 2)):
         step = abs(rewards[x] - rewards[y]) + 0.99 * ot.emd2(chain[x], chain[y], exact)
@@ -162,7 +162,7 @@ def test_extrapolated_sweeps_and_supports_of_every_size(successors, monkeypatch)
 
 
 def test_a_distance_that_does_not_settle_is_an_error(monkeypatch):
-    monkeypatch.setattr(fixed_point, "ROUNDS", 1)
+    monkeypatch.setattr(bisimulation, "ROUNDS", 1)
     with pytest.raises(SolverFailed, match=r"expected a residual of .* in 1 rounds, got "):
         state_distance(*lazy_chain(0), 0.9)
 

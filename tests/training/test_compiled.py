@@ -1,4 +1,4 @@
-"""The compiled trainer: what the program is told, what it reports, and that it is compiled once."""
+"""The compiled trainer: sampling, episodes, evaluations and checkpoints of one program, compiled once."""
 
 import jax
 import numpy as np
@@ -7,10 +7,12 @@ import pytest
 import geodesic as gd
 from geodesic.envs.maze import Maze
 from geodesic.envs.point_mass import PointMass
+from geodesic.errors import InvalidInput
 from geodesic.learners.ppo import PPO
 from geodesic.learners.sac import SAC
+from geodesic.training.agents import stack
 from geodesic.training.compiled import CompiledTrainer, columns_of
-from geodesic.training.program import CAPACITY, Log, Program, as_sampler, sample, stack
+from geodesic.training.program import CAPACITY, Log, Program, as_sampler, sample
 
 KEYS = np.array([[0, 1], [0, 2]], np.uint32)
 
@@ -21,7 +23,7 @@ def program():
 
 
 @pytest.fixture(scope="module")
-def side_by_side():
+def two_envs():
     """Two environments in each run, so that episodes overlap."""
     return Program(Maze(), PPO(rollout=50, n_envs=2, batch_size=50, epochs=1), 4, 5, "stochastic")
 
@@ -30,13 +32,13 @@ def samplers_of(*distributions):
     return stack([as_sampler(particles, stage) for stage, particles in enumerate(distributions)])
 
 
-def test_sampling_follows_the_weights_through_the_padding():
+def test_sampling_follows_the_weights_despite_padding():
     particles = gd.Particles([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.0, 0.6, 0.3])
     keys = jax.random.split(jax.random.PRNGKey(0), 20_000)
     drawn = np.asarray(jax.vmap(lambda key: sample(as_sampler(particles, 0), key))(keys))[:, 0]
-    shares = np.bincount(drawn.astype(int), minlength=4) / len(drawn)
-    np.testing.assert_allclose(shares, particles.weights, atol=4 * 0.5 / np.sqrt(20_000))
-    assert shares[1] == 0
+    fractions = np.bincount(drawn.astype(int), minlength=4) / len(drawn)
+    np.testing.assert_allclose(fractions, particles.weights, atol=4 * 0.5 / np.sqrt(20_000))
+    assert fractions[1] == 0
 
 
 def test_too_many_particles_are_thinned_without_bias():
@@ -58,7 +60,7 @@ def test_thinning_does_not_follow_the_order_of_the_points(order):
     np.testing.assert_array_equal(as_sampler(particles, 0).points[:, 0], kept)
 
 
-def test_columns_are_those_of_the_steps_at_which_episodes_ended():
+def test_columns_are_taken_at_the_steps_at_which_episodes_ended():
     """Two runs of 1 iteration x 2 steps x 2 environments; steps are counted environment by environment."""
     ended = np.array([[[[False, True], [True, True]]], [[[False, False], [True, False]]]])
     number = np.arange(8).reshape(2, 1, 2, 2)
@@ -71,7 +73,7 @@ def test_columns_are_those_of_the_steps_at_which_episodes_ended():
     assert own.discounted == other.discounted == ()
 
 
-def test_episodes_are_reported_as_they_happened(program):
+def test_logged_episodes_are_consistent(program):
     """Every return is minus the length, every length is at least the shortest path's and at most the limit."""
     mdp = program.mdp
     rng = np.random.default_rng(0)
@@ -95,7 +97,7 @@ def test_episodes_are_reported_as_they_happened(program):
     assert set(map(tuple, seen[0][0].context)) <= set(map(tuple, mdp.starts[mdp.start_distance <= 2]))
 
 
-def test_episodes_under_way_keep_the_stage_they_began_in(program):
+def test_running_episodes_keep_the_stage_in_which_they_began(program):
     mdp = program.mdp
     target = mdp.target(np.random.default_rng(0))
     samplers = samplers_of(target, target)
@@ -121,8 +123,8 @@ def test_neither_a_new_stage_nor_other_sizes_compile_again(program):
 
 
 @pytest.mark.parametrize("learner", [PPO(rollout=8, batch_size=4, epochs=1), SAC(batch_size=4, learning_starts=2)])
-def test_no_product_of_matrices_is_rounded_on_an_accelerator(learner):
-    """Where nothing is said, JAX multiplies float32 with ten bits on recent GPUs; Stable-Baselines3 does not."""
+def test_matrix_products_use_full_precision_on_an_accelerator(learner):
+    """By default JAX multiplies float32 with ten bits on recent GPUs; Stable-Baselines3 does not."""
     mdp = Maze() if isinstance(learner, PPO) else PointMass()
     program = Program(mdp, learner, 2, 5, "stochastic")
     samplers = samplers_of(gd.Particles(np.zeros((1, mdp.context_space.dim))))
@@ -134,7 +136,7 @@ def test_no_product_of_matrices_is_rounded_on_an_accelerator(learner):
 
 
 def test_a_run_does_not_depend_on_its_neighbours(program):
-    """The same run beside two different others."""
+    """The same run together with two different others."""
     mdp = program.mdp
     rng = np.random.default_rng(0)
     results = []
@@ -145,8 +147,8 @@ def test_a_run_does_not_depend_on_its_neighbours(program):
     jax.tree.map(np.testing.assert_array_equal, *results)
 
 
-def test_a_program_of_two_runs_goes_on_without_stalling(program):
-    """With XLA's concurrent scheduler this loop stops for good within its first rounds."""
+def test_a_program_of_two_runs_does_not_stall(program):
+    """With XLA's concurrent scheduler this loop hangs within its first rounds."""
     rng = np.random.default_rng(0)
     samplers = samplers_of(program.mdp.source(rng), program.mdp.target(rng))
     for _ in range(15):
@@ -185,58 +187,60 @@ def test_evaluation_of_a_perfect_policy_gives_the_shortest_paths(program, discou
     assert set(np.unique(returns)) == {-14.0, -13.0}
     assert returns.mean() == pytest.approx(-40 / 3, abs=0.15)
     if discount is None:
-        assert discounted == ()
+        assert np.isnan(discounted).all()
     else:
         np.testing.assert_allclose(discounted, -(1 - discount ** -np.asarray(returns)) / (1 - discount), rtol=1e-5)
 
 
-def trained(program, seeds, distributions, segments, measure="return"):
-    """A trainer after so many segments, and what it reported."""
-    trainer = CompiledTrainer(program, program.mdp.target(np.random.default_rng(0)), measure)
+def trained(program, seeds, distributions, segments):
+    """A trainer after this many segments, and their results."""
+    trainer = CompiledTrainer(program, program.mdp.target(np.random.default_rng(0)))
     trainer.prepare(len(seeds))
     trainer.begin(seeds, distributions)
-    return trainer, go_on(trainer, 0, segments)
+    return trainer, train(trainer, 0, segments)
 
 
-def go_on(trainer, first, segments):
-    reports = []
+def train(trainer, first, segments):
+    results = []
     for segment in range(first, first + segments):
         trainer.start_segment()
-        reports.append(trainer.finish_segment(segment * trainer.segment_steps))
-    return reports
+        results.append(trainer.finish_segment(segment * trainer.segment_steps))
+    return results
 
 
-def test_a_report_says_when_episodes_began_and_which_are_under_way(side_by_side):
+def test_a_segment_result_has_the_start_of_every_episode_and_of_the_earliest_running_one(two_envs):
     """Replayed by hand: in each environment an episode begins where the one before it ended."""
-    target = side_by_side.mdp.target(np.random.default_rng(0))
-    _, reports = trained(side_by_side, [0, 1], [target, target], 4)
+    target = two_envs.mdp.target(np.random.default_rng(0))
+    _, results = trained(two_envs, [0, 1], [target, target], 4)
     for run in range(2):
-        free = {0: 2}  # beginnings that are open: time step -> how many environments
-        for segment, both in enumerate(reports):
-            report = both[run]
-            times = (report.ended - 1) // 2 + 1  # steps of a run -> time steps of its environments
-            for began, length, time in zip(report.began, report.episodes.lengths, times):
-                assert began + length == time
-                assert free[began] > 0
-                free[began] -= 1
+        free = {0: 2}  # running episodes: time step of the start -> number of environments
+        for segment, both in enumerate(results):
+            episodes = both[run].episodes
+            times = (episodes.ended - 1) // 2 + 1  # steps of a run -> time steps of its environments
+            for started, length, time in zip(episodes.started, episodes.lengths, times):
+                assert started + length == time
+                assert free[started] > 0
+                free[started] -= 1
                 free[time] = free.get(time, 0) + 1
-            assert report.under_way == min(time for time, n in free.items() if n)
-            assert report.ended.max() <= (segment + 1) * 400
-            np.testing.assert_array_equal(report.returns, -report.episodes.lengths)
+            assert both[run].earliest_running == min(time for time, n in free.items() if n)
+            assert (np.diff(episodes.ended) > 0).all()
+            assert episodes.ended.max() <= (segment + 1) * 400
+            np.testing.assert_array_equal(episodes.returns, -episodes.lengths)
+            assert np.isnan(episodes.discounted).all()
 
 
-def test_a_trainer_restored_goes_on_as_one_that_never_stopped(side_by_side):
+def test_a_restored_trainer_continues_like_an_uninterrupted_one(two_envs):
     rng = np.random.default_rng(0)
-    source, target = side_by_side.mdp.source(rng), side_by_side.mdp.target(rng)
-    whole, _ = trained(side_by_side, [0, 1], [source, target], 2)
+    source, target = two_envs.mdp.source(rng), two_envs.mdp.target(rng)
+    whole, _ = trained(two_envs, [0, 1], [source, target], 2)
     kept = whole.save()
-    after = go_on(whole, 2, 2)
-    again = CompiledTrainer(side_by_side, target, "return")
+    after = train(whole, 2, 2)
+    again = CompiledTrainer(two_envs, target)
     again.prepare(2)
     again.restore(kept, [source, target], [0, 0])
-    for ours, theirs in zip(go_on(again, 2, 2), after):
+    for ours, theirs in zip(train(again, 2, 2), after):
         for run in range(2):
-            np.testing.assert_array_equal(ours[run].ended, theirs[run].ended)
+            assert ours[run].earliest_running == theirs[run].earliest_running
             for one, other in zip(ours[run].episodes.columns(), theirs[run].episodes.columns()):
                 np.testing.assert_array_equal(one, other)
     for ours, theirs in zip(again.evaluate([0, 1], 1600), whole.evaluate([0, 1], 1600)):
@@ -248,23 +252,23 @@ def test_a_trainer_restored_goes_on_as_one_that_never_stopped(side_by_side):
 
 
 @pytest.mark.slow
-def test_a_run_alone_is_the_run_among_others(side_by_side):
+def test_a_run_alone_equals_the_run_among_others(two_envs):
     rng = np.random.default_rng(0)
-    source, target = side_by_side.mdp.source(rng), side_by_side.mdp.target(rng)
-    _, among = trained(side_by_side, [3, 4], [source, target], 2)
-    _, alone = trained(side_by_side, [4], [target], 2)
+    source, target = two_envs.mdp.source(rng), two_envs.mdp.target(rng)
+    _, among = trained(two_envs, [3, 4], [source, target], 2)
+    _, alone = trained(two_envs, [4], [target], 2)
     for (_, ours), (theirs,) in zip(among, alone):
         np.testing.assert_array_equal(ours.episodes.contexts, theirs.episodes.contexts)
-        np.testing.assert_array_equal(ours.ended, theirs.ended)
+        np.testing.assert_array_equal(ours.episodes.ended, theirs.episodes.ended)
 
 
-def test_entering_a_stage_changes_one_run_only(side_by_side):
+def test_entering_a_stage_changes_one_run_only(two_envs):
     rng = np.random.default_rng(0)
-    mdp = side_by_side.mdp
+    mdp = two_envs.mdp
     source, target = mdp.source(rng), mdp.target(rng)
-    trainer, _ = trained(side_by_side, [0, 1], [source, source], 1)
+    trainer, _ = trained(two_envs, [0, 1], [source, source], 1)
     trainer.enter(1, target, 5)
-    first, second = go_on(trainer, 1, 3)[-1]
+    first, second = train(trainer, 1, 3)[-1]
     assert (first.episodes.stages == 0).all()
     assert (second.episodes.stages == 5).all()
     near, far = (set(map(tuple, np.asarray(cells.points[cells.weights > 0], np.float32))) for cells in (source, target))
@@ -273,12 +277,28 @@ def test_entering_a_stage_changes_one_run_only(side_by_side):
     assert not near & far
 
 
-def test_scores_are_in_the_measure_asked_for(side_by_side):
-    source = side_by_side.mdp.source(np.random.default_rng(0))
-    trainer, ((report,),) = trained(side_by_side, [0], [source], 1, "success")
-    np.testing.assert_array_equal(report.episodes.returns, report.episodes.successes)
-    assert set(report.episodes.returns) <= {0.0, 1.0}
-    np.testing.assert_array_equal(report.returns, -report.episodes.lengths)
+def test_episodes_and_evaluations_have_scores_of_each_kind(two_envs):
+    source = two_envs.mdp.source(np.random.default_rng(0))
+    trainer, ((result,),) = trained(two_envs, [0], [source], 1)
+    assert set(result.episodes.scores("success")) <= {0.0, 1.0}
+    np.testing.assert_array_equal(result.episodes.scores("success"), result.episodes.lengths < 100)
+    np.testing.assert_array_equal(result.episodes.scores("return"), -result.episodes.lengths)
     (evaluation,) = trainer.evaluate([0], 0)
-    np.testing.assert_array_equal(evaluation.scores, evaluation.successes)
+    np.testing.assert_array_equal(evaluation.scores("success"), evaluation.successes)
+    np.testing.assert_array_equal(evaluation.scores("return"), evaluation.returns)
     assert (evaluation.returns < 0).all()
+    with pytest.raises(InvalidInput, match="expected discounted returns, since the task's score is"):
+        evaluation.scores("discounted_return")  # the program computes them only where the task's score is that
+
+
+@pytest.mark.slow
+def test_discounted_returns_are_computed_where_the_program_has_a_discount():
+    """-1 a step for L steps: -(1 - g^L) / (1 - g)."""
+    program = Program(Maze(), PPO(rollout=50, batch_size=25, epochs=1), 4, 5, "stochastic", 0.9)
+    trainer, ((result,),) = trained(program, [0], [program.mdp.source(np.random.default_rng(0))], 1)
+    (evaluation,) = trainer.evaluate([0], 0)
+    for scores, returns in (
+        (result.episodes.scores("discounted_return"), result.episodes.returns),
+        (evaluation.scores("discounted_return"), evaluation.returns),
+    ):
+        np.testing.assert_allclose(scores, -(1 - 0.9**-returns) / (1 - 0.9), rtol=1e-5)

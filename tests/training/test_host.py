@@ -1,4 +1,4 @@
-"""Our learners on environments that JAX cannot compile."""
+"""The host trainer: our learners on environments that JAX cannot compile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import geodesic as gd
 from geodesic.errors import GeodesicError, RunFailed
 from geodesic.records.reader import load_run
 from geodesic.runs import run
-from geodesic.runs.config import configure
+from geodesic.training.configure import configure
 
 
 class Walk(gym.Env[Any, Any]):
@@ -28,9 +28,9 @@ class Walk(gym.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.place, self.left = float(self.np_random.normal(0, 0.1)), 12
-        return self.look(), {}
+        return self.observation(), {}
 
-    def look(self) -> Any:
+    def observation(self) -> Any:
         return np.array([self.place, self.left / 12], np.float32)
 
     def step(self, action: Any) -> Any:
@@ -38,11 +38,11 @@ class Walk(gym.Env[Any, Any]):
         self.place += 0.3 * push + float(self.np_random.normal(0, 0.02))
         self.left -= 1
         there = abs(self.place - self.goal) < 0.2
-        return self.look(), float(there) - 0.1, there, self.left == 0, {"is_success": there}
+        return self.observation(), float(there) - 0.1, there, self.left == 0, {"is_success": there}
 
 
-class Kept(Walk):
-    """The same, able to say its state."""
+class SavableWalk(Walk):
+    """The same walk, whose state can be saved."""
 
     def save_state(self) -> dict[str, Any]:
         return {"place": np.array(self.place), "left": np.array(self.left)}
@@ -51,36 +51,36 @@ class Kept(Walk):
         self.place, self.left = float(arrays["place"]), int(arrays["left"])
 
 
-class Failing(Walk):
+class FailingWalk(Walk):
     def step(self, action: Any) -> Any:
         raise ZeroDivisionError("no ground")
 
 
-class Choosing(Walk):
+class DiscreteWalk(Walk):
     """Three actions, the first of which is number 4."""
 
     action_space = gym.spaces.Discrete(3, start=4)
 
 
-class Pictured(Walk):
-    """Observations in two parts."""
+class DictWalk(Walk):
+    """Observations in a dictionary."""
 
     observation_space = gym.spaces.Dict(  # type: ignore[assignment]
         {"place": gym.spaces.Box(-9.0, 9.0, (1,), np.float32), "left": gym.spaces.Box(0.0, 1.0, (1,), np.float32)}
     )
 
-    def look(self) -> Any:
+    def observation(self) -> Any:
         return {"place": np.array([self.place], np.float32), "left": np.array([self.left / 12], np.float32)}
 
 
-def put(env: Any, goal: float) -> None:
+def set_goal(env: Any, goal: float) -> None:
     env.goal = goal
 
 
-def a_task(env: type[Walk], **more: Any) -> gd.Task:
+def walk_task(env: type[Walk], **more: Any) -> gd.Task:
     return gd.Task(
-        env, contexts={"goal": (-2.0, 2.0)}, apply=put, source={"goal": (0.3, 0.5)}, target={"goal": 1.5},
-        threshold=-0.5, worst_return=-1.2, name="walk", eval_episodes=7, **more,
+        env, contexts={"goal": (-2.0, 2.0)}, set_context=set_goal, source={"goal": (0.3, 0.5)}, target={"goal": 1.5},
+        threshold=-0.5, worst_return=-1.2, name="walk", evaluation=gd.EvaluationSettings(episodes=7), **more,
     )  # fmt: skip
 
 
@@ -100,38 +100,39 @@ def trained(task: gd.Task, learner: Any, folder: Path, seeds: tuple[int, ...] = 
 
 
 @pytest.mark.parametrize("learner", [SAC, PPO], ids=["sac", "ppo"])
-def test_a_run_does_not_depend_on_what_runs_beside_it(tmp_path: Path, learner: Any) -> None:
-    task = a_task(Kept)
+def test_a_run_does_not_depend_on_runs_that_train_at_once(tmp_path: Path, learner: Any) -> None:
+    task = walk_task(SavableWalk)
     (alone,) = trained(task, learner, tmp_path / "alone", (1,))
-    beside = trained(task, learner, tmp_path / "beside", (0, 1, 2))[1]
-    assert files(alone) == files(beside)
+    together = trained(task, learner, tmp_path / "together", (0, 1, 2))[1]
+    assert files(alone) == files(together)
 
 
 @pytest.mark.parametrize("learner", [SAC, PPO], ids=["sac", "ppo"])
-def test_a_run_taken_up_again_is_the_same_to_the_byte(tmp_path: Path, learner: Any) -> None:
-    """Broken off in the middle of episodes."""
-    task = a_task(Kept)
+def test_a_resumed_run_writes_the_same_bytes(tmp_path: Path, learner: Any) -> None:
+    """Interrupted in the middle of episodes."""
+    task = walk_task(SavableWalk)
     config = configure(task, "gradient", 0, 480, learner=learner)
     config = config.replace(segment=60 // (learner.rollout * learner.n_envs), eval_every=2)
     run.start([config], [tmp_path / "whole"], task).train()
-    batch = run.start([config], [tmp_path / "broken"], task)
+    batch = run.start([config], [tmp_path / "resumed"], task)
     batch._evaluate()
     for _ in range(3):
         batch._start_segment()
-        batch._take()
+        batch._finish_segment()
         if batch.segment % config.eval_every == 0:
             batch._evaluate()
     batch.save()
-    batch.release()
+    for session in batch.sessions:
+        session.close()
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        run.extend(tmp_path / "broken", None, task).train()
-    assert files(tmp_path / "broken") == files(tmp_path / "whole")
+        run.extend(tmp_path / "resumed", None, task).train()
+    assert files(tmp_path / "resumed") == files(tmp_path / "whole")
     assert len(files(tmp_path / "whole")["episodes.csv"].splitlines()) > 30
 
 
-def test_an_environment_that_cannot_say_its_state_goes_on_with_new_episodes_and_says_so(tmp_path: Path) -> None:
-    task = a_task(Walk)
+def test_an_environment_that_cannot_be_saved_resumes_with_new_episodes_and_a_warning(tmp_path: Path) -> None:
+    task = walk_task(Walk)
     (folder,) = trained(task, PPO, tmp_path, steps=180)
     with pytest.warns(UserWarning, match="cannot be saved"):
         batch = run.extend(folder, 360, task)
@@ -142,22 +143,29 @@ def test_an_environment_that_cannot_say_its_state_goes_on_with_new_episodes_and_
 
 
 def test_evaluations_are_the_same_in_any_number_of_environments(tmp_path: Path) -> None:
-    """The first one: before anything is learned, agents of one seed are the same."""
+    """The first evaluation: before any update, agents of one seed are the same."""
     rows = [
-        files(trained(a_task(Kept), learner, tmp_path / str(n), steps=60)[0])["evaluations.csv"].splitlines()[1]
+        files(trained(walk_task(SavableWalk), learner, tmp_path / str(n), steps=60)[0])["evaluations.csv"].splitlines()[
+            1
+        ]
         for n, learner in enumerate((replace(PPO, n_envs=1, rollout=60), PPO))
     ]
     assert rows[0] == rows[1]
 
 
-def test_discrete_actions_and_observations_in_parts_are_taken_as_they_come(tmp_path: Path) -> None:
-    for env in (Choosing, Pictured):
-        (folder,) = trained(a_task(env), PPO, tmp_path / env.__name__, steps=120)
+def test_discrete_actions_and_dict_observations_are_supported(tmp_path: Path) -> None:
+    for env in (DiscreteWalk, DictWalk):
+        (folder,) = trained(walk_task(env), PPO, tmp_path / env.__name__, steps=120)
         assert load_run(folder).evaluations.steps[-1] >= 120
 
 
-def test_contexts_of_new_stages_come_from_their_distributions(tmp_path: Path) -> None:
-    (folder,) = trained(a_task(Kept, methods={"gradient": {"step": 0.5}}), PPO, tmp_path, steps=1200)
+def test_contexts_of_a_stage_come_from_its_distribution(tmp_path: Path) -> None:
+    (folder,) = trained(
+        walk_task(SavableWalk, training=gd.TrainingSettings(methods={"gradient": {"step": 0.5}})),
+        PPO,
+        tmp_path,
+        steps=1200,
+    )
     lines = [line.split(",") for line in (folder / "episodes.csv").read_text().splitlines()]
     stage, goal = lines[0].index("stage"), len(lines[0]) - 1
     first = [float(line[goal]) for line in lines[1:] if line[stage] == "0"]
@@ -166,28 +174,28 @@ def test_contexts_of_new_stages_come_from_their_distributions(tmp_path: Path) ->
 
 
 def test_the_policy_of_a_finished_run_acts(tmp_path: Path) -> None:
-    task = a_task(Kept)
+    task = walk_task(SavableWalk)
     (folder,) = trained(task, SAC, tmp_path, steps=200)
     action = run.load_policy(folder, task)(np.zeros(3, np.float32))
     assert action.shape == (1,)
     assert abs(float(action[0])) <= 1
 
 
-def test_an_error_inside_an_environment_ends_the_run_as_our_error(tmp_path: Path) -> None:
+def test_an_error_in_an_environment_ends_the_run_with_our_error(tmp_path: Path) -> None:
     with pytest.raises(RunFailed, match="environment of walk failed: ZeroDivisionError: no ground"):
-        trained(a_task(Failing), PPO, tmp_path)
+        trained(walk_task(FailingWalk), PPO, tmp_path)
 
 
-def test_a_learner_that_does_not_fit_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
+def test_a_learner_that_does_not_fit_is_refused_before_a_folder_is_created(tmp_path: Path) -> None:
     with pytest.raises(GeodesicError, match="Box action space"):
-        trained(a_task(Choosing), SAC, tmp_path / "runs")
+        trained(walk_task(DiscreteWalk), SAC, tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.slow
 def test_sac_learns_to_walk_to_the_target(tmp_path: Path) -> None:
     learner = gd.SAC(net=(32, 32), learning_starts=200, batch_size=64, buffer_size=4000, learning_rate=3e-3, gamma=0.9)
-    (folder,) = trained(a_task(Kept), learner, tmp_path, steps=4000)
+    (folder,) = trained(walk_task(SavableWalk), learner, tmp_path, steps=4000)
     results = load_run(folder).evaluations
     assert results.successes[-1] > 0.8
     assert results.successes[0] < 0.5

@@ -1,6 +1,8 @@
-"""The teacher in front of a loop of one's own: stages, order, records, and what survives a kill."""
+"""The teacher of a user's own training loop: stages, order of episodes, records, and resuming after a kill."""
 
+import copy
 import csv
+import pickle
 
 import numpy as np
 import pytest
@@ -8,12 +10,12 @@ import pytest
 import geodesic as gd
 from geodesic.errors import InvalidInput, RunFailed
 from geodesic.records import load_run
-from geodesic.training.outstanding import MOST, PATIENCE, Outstanding
+from geodesic.training.teacher import MOST, PATIENCE, PendingContexts, SampledContexts
 
 
 def task(**options):
     given = {"contexts": {"size": (0.0, 1.0)}, "source": {"size": (0.8, 1.0)}, "target": {"size": (0.0, 0.1)}}
-    return gd.Task("CartPole-v1", apply=lambda env, size: None, **{**given, "threshold": 10.0, **options})
+    return gd.Task("CartPole-v1", set_context=lambda env, size: None, **{**given, "threshold": 10.0, **options})
 
 
 def rows(path):
@@ -22,6 +24,7 @@ def rows(path):
 
 
 def practise(teacher, times, value=20.0, n=5):
+    """Sample and report n episodes, several times."""
     for _ in range(times):
         contexts = teacher.sample(n)
         teacher.report(contexts, np.full(n, value), np.full(n, 7))
@@ -40,21 +43,21 @@ def test_it_moves_from_source_to_target_and_stays_there():
     assert (teacher.stage, teacher.step) == (2, 7 * 5 * 7)
 
 
-def test_report_says_whether_a_new_stage_began():
+def test_report_returns_whether_a_new_stage_began():
     teacher = gd.Teacher(task(), "gradient:step=0.5:window=4")
     first = teacher.report(teacher.sample(3), [20] * 3, [1] * 3)
     second = teacher.report(teacher.sample(3), [20] * 3, [1] * 3)
     assert (first, second) == (False, True)
 
 
-def test_episodes_count_for_the_stage_in_which_they_were_sampled():
+def test_episodes_belong_to_the_stage_in_which_they_were_sampled():
     teacher = gd.Teacher(task(), "gradient:step=0.5:window=5")
     late = teacher.sample(1)
-    begun = teacher.sample(20)
+    early = teacher.sample(20)
     teacher.report(late, [20.0], [1])
-    teacher.report(begun[:10], np.full(10, 20.0), np.ones(10))
+    teacher.report(early[:10], np.full(10, 20.0), np.ones(10))
     assert teacher.stage == 1
-    teacher.report(begun[10:], np.full(10, 20.0), np.ones(10))  # good, but of the stage before
+    teacher.report(early[10:], np.full(10, 20.0), np.ones(10))  # good, but of an earlier stage
     assert teacher.stage == 1
     practise(teacher, 1)
     assert teacher.stage == 2
@@ -64,42 +67,111 @@ def test_episodes_wait_for_those_that_began_before_them():
     teacher = gd.Teacher(task(), "gradient:step=0.5:window=5")
     slow = teacher.sample(1)
     practise(teacher, 3)
-    assert teacher.stage == 0  # fifteen good ones, but an earlier one is still under way
+    assert teacher.stage == 0  # fifteen good episodes, but an earlier one is still running
     teacher.report(slow, [-1000.0], [1])
-    assert teacher.stage == 1  # the last five are what counts
+    assert teacher.stage == 1  # only the last five count
 
 
-def test_a_context_that_is_never_reported_does_not_hold_up_the_others_for_ever():
-    many = task(source=lambda rng: gd.Particles.uniform([0.8], [1.0], 100_000, rng))  # no two contexts are the same
+def test_an_overtaken_context_no_longer_delays_the_others():
+    many = task(source=lambda rng: gd.Particles.uniform([0.8], [1.0], 100_000, rng))
     teacher = gd.Teacher(many, "gradient:step=0.5:window=5")
-    lost = teacher.sample(1)
+    overtaken = teacher.sample(1)
     practise(teacher, PATIENCE // 100, n=100)
     assert teacher.stage == 0
     practise(teacher, 1)
     assert teacher.stage >= 1
-    teacher.report(lost, [20.0], [1])  # even so late it is welcome
+    teacher.report(overtaken, [20.0], [1])  # still accepted
 
 
-def test_contexts_may_come_back_as_float32_one_by_one_and_in_any_order():
+def test_contexts_may_be_reported_as_rows_in_any_order():
     teacher = gd.Teacher(task())
     contexts = teacher.sample(4)
-    teacher.report(contexts[3].astype(np.float32), 1.0, 5)
-    teacher.report(contexts[[2, 0]].astype(np.float32), [1.0, 2.0], [5, 5])
+    teacher.report(contexts[3], 1.0, 5)
+    teacher.report(contexts[[2, 0]], [1.0, 2.0], [5, 5])
     teacher.report(contexts[1], 1.0, 5)
     assert teacher.step == 20
+
+
+def test_contexts_that_were_converted_are_reported_by_their_ids():
+    teacher = gd.Teacher(task())
+    contexts = teacher.sample(3)
+    with pytest.raises(InvalidInput, match=r"or their ids; .* keep contexts\.ids"):
+        teacher.report(contexts.astype(np.float32), [1.0] * 3, [5] * 3)
+    teacher.report(contexts.ids[[2, 0]], [1.0, 1.0], [5, 5])
+    teacher.report(int(contexts.ids[1]), 1.0, 5)
+    assert teacher.step == 15
+
+
+def test_equal_contexts_are_different_samples():
+    """With one point in the source, every context is the same: the id decides which episode is reported."""
+    teacher = gd.Teacher(task(source={"size": 0.9}), "gradient:step=0.5:window=2")
+    slow, fast = teacher.sample(1), teacher.sample(2)
+    teacher.report(fast, [20.0, 20.0], [1, 1])
+    assert teacher.stage == 0  # the first sample is still running
+    teacher.report(slow, [20.0], [1])
+    assert teacher.stage == 1
+
+
+def test_rows_of_sampled_contexts_keep_their_ids():
+    contexts = SampledContexts.of(np.arange(10.0).reshape(5, 2), np.arange(5) + 70)
+    assert contexts[3].ids == 73
+    assert contexts[-1].ids == 74
+    assert contexts[1:3].ids.tolist() == [71, 72]
+    assert contexts[[4, 0]].ids.tolist() == [74, 70]
+    assert contexts[contexts[:, 0] > 3].ids.tolist() == [72, 73, 74]
+    assert contexts[2:, :].ids.tolist() == [72, 73, 74]
+    assert [row.ids for row in contexts] == [70, 71, 72, 73, 74]
+    assert contexts[1:][1].ids == 72
+    assert contexts[2, 1] == 5.0
+
+
+@pytest.mark.parametrize(
+    "duplicate", [lambda c: c.copy(), copy.copy, copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))]
+)
+def test_copies_of_sampled_contexts_keep_their_ids(duplicate):
+    contexts = SampledContexts.of(np.arange(10.0).reshape(5, 2), np.arange(5) + 70)
+    copied = duplicate(contexts)
+    assert copied.ids.tolist() == [70, 71, 72, 73, 74]
+    assert duplicate(contexts[1]).ids == 71
+    assert duplicate(contexts[:, 0]).ids is None
+    copied[0] = contexts[4]  # changes neither the values nor the ids of the original
+    assert contexts[0].tolist() == [0.0, 1.0]
+    assert contexts.ids.tolist() == [70, 71, 72, 73, 74]
+
+
+def test_contexts_may_be_reported_as_a_list_of_rows():
+    teacher = gd.Teacher(task())
+    done = list(teacher.sample(3))
+    done[1:1] = [teacher.sample(2)]
+    teacher.report([done[3], done[1]], [1.0] * 3, [5] * 3)
+    teacher.report((done[0],), [1.0], [5])
+    with pytest.raises(InvalidInput, match="expected contexts as sample"):
+        teacher.report([done[2], np.array([0.9])], [1.0] * 2, [5] * 2)
+    assert teacher.step == 20
+
+
+def test_other_arrays_made_of_sampled_contexts_have_no_ids():
+    contexts = SampledContexts.of(np.arange(10.0).reshape(5, 2), np.arange(5))
+    for other in (contexts + 1.0, contexts.astype(np.float32), contexts.view(), contexts[:, 0], contexts[...]):
+        assert other.ids is None
+    assert np.mean(contexts) == 4.5
 
 
 @pytest.mark.parametrize(
     ("report", "message"),
     [
-        (lambda c: (c + 0.3, [1.0], [1]), "expected contexts that sample() gave and that were not reported"),
-        (lambda c: (np.zeros((1, 2)), [1.0], [1]), "expected contexts of shape (n, 1), got shape (1, 2)"),
+        (lambda c: (c + 0.3, [1.0], [1]), "expected contexts as sample() returned them, or their ids"),
+        (lambda c: (np.zeros((1, 2)), [1.0], [1]), "expected contexts as sample() returned them, or their ids"),
+        (lambda c: (np.zeros((1, 1), int), [1.0], [1]), "expected contexts as sample() returned them, or their ids"),
+        (lambda c: ([], [], []), "expected contexts as sample() returned them, or their ids"),
+        (lambda c: ([7], [1.0], [1]), "sample() returned and that were not reported yet, got sample 7"),
+        (lambda c: ([0, 0], [1.0] * 2, [1] * 2), "that were not reported yet, got the same sample twice"),
         (lambda c: (c, [np.nan], [1]), "expected returns to be finite, got [nan]"),
         (lambda c: (c, [1.0, 2.0], [1]), "expected returns of shape (1,), got shape (2,)"),
         (lambda c: (c, [1.0], [0]), "expected lengths of at least 1 step, got 0"),
     ],
 )
-def test_reports_that_are_refused_lose_nothing(report, message):
+def test_a_refused_report_changes_nothing(report, message):
     teacher = gd.Teacher(task())
     contexts = teacher.sample(1)
     with pytest.raises(InvalidInput) as error:
@@ -108,23 +180,26 @@ def test_reports_that_are_refused_lose_nothing(report, message):
     assert teacher.step == 0
     teacher.report(contexts, [1.0], [1])
     assert teacher.step == 1
+    with pytest.raises(InvalidInput, match="that were not reported yet, got sample 0"):
+        teacher.report(contexts, [1.0], [1])
+    assert teacher.step == 1
 
 
-def test_it_looks_at_what_the_task_measures():
-    success = gd.Teacher(task(threshold=0.5, measure="success"), "gradient:step=0.5:window=4")
-    with pytest.raises(InvalidInput, match="expected successes=, since that is what the task measures"):
-        success.report(success.sample(4), [0.0] * 4, [1] * 4)
-    success = gd.Teacher(task(threshold=0.5, measure="success"), "gradient:step=0.5:window=4")
-    success.report(success.sample(4), [-50.0] * 4, [1] * 4, successes=[1, 1, 1, 0])
+def test_the_score_of_the_task_decides_and_is_required():
+    success = gd.Teacher(task(threshold=0.5, score="success"), "gradient:step=0.5:window=4")
+    contexts = success.sample(4)
+    with pytest.raises(InvalidInput, match="expected successes .*, since the task's score is 'success'"):
+        success.report(contexts, [0.0] * 4, [1] * 4)
+    success.report(contexts, [-50.0] * 4, [1] * 4, successes=[1, 1, 1, 0])
     assert success.stage == 1
-    discounted = gd.Teacher(task(threshold=5.0, measure="discounted"), "gradient:step=0.5:window=4")
-    with pytest.raises(InvalidInput, match="expected discounted=, since that is what the task measures"):
+    discounted = gd.Teacher(task(threshold=5.0, score="discounted_return"), "gradient:step=0.5:window=4")
+    with pytest.raises(InvalidInput, match="expected discounted returns, since the task's score is"):
         discounted.evaluation([1.0])
     discounted.report(discounted.sample(4), [100.0] * 4, [1] * 4, discounted=[4.0] * 4)
     assert discounted.stage == 0
 
 
-def test_its_folder_is_like_every_other(tmp_path):
+def test_its_folder_is_a_run_folder(tmp_path):
     teacher = gd.Teacher(task(), "gradient:step=0.5:window=10", out=tmp_path / "run", steps=210)
     practise(teacher, 2)
     teacher.evaluation([1.0, 3.0], successes=[0, 1])
@@ -143,13 +218,13 @@ def test_its_folder_is_like_every_other(tmp_path):
     assert len(run.curriculum) == 3
 
 
-def test_it_goes_on_where_it_was_saved(tmp_path):
+def test_it_resumes_from_its_last_checkpoint(tmp_path):
     whole = gd.Teacher(task(), "gradient:step=0.25:window=10", out=tmp_path / "whole")
     practise(whole, 6)
     broken = gd.Teacher(task(), "gradient:step=0.25:window=10", out=tmp_path / "broken")
     practise(broken, 3)
     broken.save({"weights": np.arange(3.0)})
-    practise(broken, 2)  # lost, as if the process had been killed here
+    practise(broken, 2)  # not saved, as if the process had been killed here
     broken.close()
     again = gd.Teacher(task(), "gradient:step=0.25:window=10", out=tmp_path / "broken")
     assert again.restored["weights"].tolist() == [0.0, 1.0, 2.0]
@@ -161,7 +236,7 @@ def test_it_goes_on_where_it_was_saved(tmp_path):
         assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_loop_that_never_saves_is_saved_all_the_same(tmp_path, monkeypatch):
+def test_a_loop_that_never_saves_is_saved_automatically(tmp_path, monkeypatch):
     monkeypatch.setattr("geodesic.training.teacher.AUTOSAVE", -1.0)
     first = gd.Teacher(task(), "gradient:step=0.25:window=10", out=tmp_path)
     practise(first, 3)
@@ -174,13 +249,13 @@ def test_a_folder_has_one_teacher_at_a_time(tmp_path):
     with pytest.raises(InvalidInput, match=r"is being written by process \d+ on .*"):
         gd.Teacher(task(), out=tmp_path)
     first.close()
-    with pytest.raises(RunFailed, match="is not held by this process any more"):
+    with pytest.raises(RunFailed, match="is no longer held by this process"):
         practise(first, 1)
     gd.Teacher(task(), out=tmp_path).finish()
     assert not (tmp_path / ".lock").exists()
 
 
-def test_a_second_evaluation_at_a_step_is_left_out_also_after_a_kill(tmp_path):
+def test_a_second_evaluation_at_a_step_is_ignored_also_after_a_kill(tmp_path):
     teacher = gd.Teacher(task(), out=tmp_path)
     teacher.evaluation([0.0])
     practise(teacher, 1)
@@ -195,7 +270,7 @@ def test_a_second_evaluation_at_a_step_is_left_out_also_after_a_kill(tmp_path):
     assert load_run(tmp_path).evaluations.returns.tolist() == [0.0, 1.0, 3.0]
 
 
-def test_what_cannot_be_kept_without_pickle_is_refused(tmp_path):
+def test_arrays_of_objects_cannot_be_saved(tmp_path):
     teacher = gd.Teacher(task(), out=tmp_path)
     with pytest.raises(InvalidInput, match=r"expected agent\['memory'\] to be an array of numbers, got"):
         teacher.save({"memory": np.array([{}])})
@@ -205,7 +280,7 @@ def test_what_cannot_be_kept_without_pickle_is_refused(tmp_path):
     assert restored["words"].tolist() == ["a", "bc"]
     assert restored["turned"].tolist() == [[0, 3], [1, 4], [2, 5]]
     assert restored["none"].shape == (0, 2)
-    restored["turned"][0, 0] = 7  # they are the user's own
+    restored["turned"][0, 0] = 7  # a copy that may be changed
 
 
 def test_a_folder_of_another_run_is_refused(tmp_path):
@@ -224,18 +299,22 @@ def test_the_same_seed_samples_the_same_contexts_and_another_does_not():
     assert not np.array_equal(samples[0], samples[2])
 
 
-def test_outstanding_contexts_are_bounded_in_number():
-    under_way = Outstanding(1)
-    under_way.add(np.zeros((MOST + 10, 1)), 0)
-    assert len(under_way.order) == MOST
-    assert under_way.earliest == 10
+def test_pending_contexts_are_bounded_in_number():
+    pending = PendingContexts()
+    ids = pending.add(np.zeros((MOST + 10, 1)), 0)
+    assert pending.earliest == 10
+    with pytest.raises(InvalidInput, match="got sample 9"):
+        pending.remove(ids[:10][::-1])
+    contexts, stages = pending.remove(ids[10:])
+    assert (contexts.shape, len(stages)) == ((MOST, 1), MOST)
+    assert pending.earliest == MOST + 10
 
 
 WRONG = {"lengths": (2.5, 0, 1e300), "returns": (np.nan, "x"), "successes": (2,)}
 
 
 @pytest.mark.parametrize("wrong", [{name: value} for name, values in WRONG.items() for value in values])
-def test_a_report_that_is_refused_can_be_made_again(wrong):
+def test_a_corrected_report_is_accepted(wrong):
     teacher = gd.Teacher(task(), "gradient")
     (context,) = teacher.sample()
     with pytest.raises(InvalidInput):

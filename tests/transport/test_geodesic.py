@@ -4,6 +4,7 @@ import pytest
 import geodesic as gd
 from geodesic.errors import InvalidInput
 from geodesic.metrics import Euclidean, Graph, Matrix
+from geodesic.transport import Trajectories
 from geodesic.transport import geodesic as module
 
 A = gd.Particles([[0.0, 0.0], [1.0, 0.0]])
@@ -86,6 +87,29 @@ def test_wasserstein_in_units_of_the_scale_and_for_every_p():
     assert gd.wasserstein(a, b, p=1) == pytest.approx(2)
     assert gd.wasserstein(a, b, p=2) == pytest.approx(np.sqrt(5))
     assert gd.wasserstein(a, b, LINE, p=3) == pytest.approx((1 / 2 + 27 / 2) ** (1 / 3))
+
+
+@pytest.mark.parametrize("metric", [None, LINE, Matrix(LINE.distances, LINE.support)])
+def test_trajectories_agree_with_the_path_where_all_particles_are_equally_far(metric):
+    rng = np.random.default_rng(6)
+    if metric is None:
+        source, target = gd.Particles.uniform([0, 0], [1, 4], 12, rng), gd.Particles.uniform([5, 0], [6, 4], 9, rng)
+    else:
+        source, target = (
+            gd.Particles.categorical(side * rng.random(5), LINE.support) for side in ([1, 1, 0, 0, 0], [0, 0, 1, 1, 1])
+        )
+    path = gd.Geodesic(source, target, metric)
+    trajectories = Trajectories.of(path, 20)
+    for knot in range(21):
+        there = trajectories.at(np.full(len(trajectories), knot))
+        assert gd.wasserstein(there, path(knot / 20)) == pytest.approx(0.0, abs=1e-7)
+    assert trajectories.at(np.zeros(len(trajectories), int)) is source
+
+
+def test_a_particle_is_worth_as_much_as_its_worst_part():
+    trajectories = Trajectories.of(gd.Geodesic(gd.Particles([[0.0]]), gd.Particles([[4.0]]), LINE), 8)
+    values = trajectories.values(lambda points: 9.0 - points[:, 0], np.arange(9)[None], np.arange(1))
+    assert values.tolist() == [[9.0, 8.0, 8.0, 7.0, 7.0, 6.0, 6.0, 5.0, 5.0]]
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""What runs say: statistics over seeds, the paths that stages took, and the paper's claims on small CMDPs."""
+"""Analysis of runs: statistics over seeds, paths of stages, and the paper's claims on small CMDPs."""

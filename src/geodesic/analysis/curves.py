@@ -1,4 +1,4 @@
-"""Evaluations on the target over the steps, as one curve with a band over seeds."""
+"""Evaluations on the target over steps, as one curve with a band over seeds."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from geodesic.analysis.intervals import IQM_SEEDS, iqm_interval
-from geodesic.analysis.measures import WINDOW, deviation, interquartile_mean, rolling_mean
-from geodesic.checks import FloatArray, IntArray, as_all, as_name
+from geodesic.analysis.intervals import IQM_SEEDS, deviation, interquartile_mean, iqm_interval
+from geodesic.analysis.statistics import WINDOW, rolling_mean
+from geodesic.checks import FloatArray, IntArray, as_name, check_instances
 from geodesic.records.reader import RunResult
 
 Column = Literal["scores", "successes"]  # of the evaluations on the target
@@ -18,9 +18,15 @@ Column = Literal["scores", "successes"]  # of the evaluations on the target
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A statistic over seeds at each evaluation: steps, middle, low, high and raw, all (n,).
+    """A statistic over seeds at each evaluation.
 
-    raw: the same statistic of the evaluations before smoothing; band: what lies between low and high.
+    Args:
+        steps: The steps (n,) of the evaluations.
+        middle: The statistic (n,) of the smoothed evaluations.
+        low: The lower edge (n,) of the band.
+        high: The upper edge (n,) of the band.
+        raw: The statistic (n,) of the evaluations before smoothing.
+        band: The name of the band.
     """
 
     steps: IntArray
@@ -32,9 +38,17 @@ class Curve:
 
 
 def mean_curve(runs: Sequence[RunResult], column: Column = "scores", window: int = WINDOW) -> Curve:
-    """Mean of the smoothed evaluations with one standard deviation on either side, as in the paper.
+    """Compute the mean of the smoothed evaluations with one standard deviation on either side, as in the paper.
 
-    The band ends at the lowest and the highest evaluation of these runs: beyond, it would show what cannot be earned.
+    The band is cut at the lowest and the highest evaluation of these runs, so that it shows no impossible scores.
+
+    Args:
+        runs: The runs of one label.
+        column: The evaluations to use.
+        window: The number of evaluations in a rolling mean.
+
+    Returns:
+        The curve.
     """
     steps, values = aligned(runs, column, window)
     middle, spread = values.mean(axis=0), deviation(values)
@@ -46,9 +60,17 @@ def mean_curve(runs: Sequence[RunResult], column: Column = "scores", window: int
 
 
 def iqm_curve(runs: Sequence[RunResult], column: Column = "scores", window: int = WINDOW) -> Curve:
-    """Interquartile mean of the smoothed evaluations with its 95 % interval at each step.
+    """Compute the interquartile mean of the smoothed evaluations with its 95 % interval.
 
-    With too few seeds for one, the band is their range, and says so.
+    With too few seeds for an interval, the band is their range.
+
+    Args:
+        runs: The runs of one label.
+        column: The evaluations to use.
+        window: The number of evaluations in a rolling mean.
+
+    Returns:
+        The curve.
     """
     steps, values = aligned(runs, column, window)
     enough = len(values) >= IQM_SEEDS
@@ -58,16 +80,24 @@ def iqm_curve(runs: Sequence[RunResult], column: Column = "scores", window: int 
 
 
 def aligned(runs: Sequence[RunResult], column: Column, window: int) -> tuple[IntArray, FloatArray]:
-    """Smoothed evaluations (seeds, n) at the steps (n,) that every run has reached.
+    """Interpolate smoothed evaluations at the steps that every run has reached.
 
-    A run without a single evaluation is left out.
+    Runs without evaluations are left out.
+
+    Args:
+        runs: The runs of one label.
+        column: The evaluations to use.
+        window: The number of evaluations in a rolling mean.
+
+    Returns:
+        The steps (n,), and the evaluations (seeds, n).
     """
     as_name(column, "column", get_args(Column))
-    begun = [run.evaluations for run in as_all(RunResult, runs, "runs") if len(run.evaluations.steps)]
-    if not begun:
+    tables = [run.evaluations for run in check_instances(RunResult, runs, "runs") if len(run.evaluations.steps)]
+    if not tables:
         return np.zeros(0, dtype=np.int64), np.zeros((1, 0))
-    reached = min(table.steps[-1] for table in begun)
-    grid = np.unique(np.concatenate([table.steps for table in begun]))
-    grid = grid[(grid <= reached) & (grid >= max(table.steps[0] for table in begun))]
-    rows = [np.interp(grid, table.steps, rolling_mean(getattr(table, column), window)) for table in begun]
+    reached = min(table.steps[-1] for table in tables)
+    grid = np.unique(np.concatenate([table.steps for table in tables]))
+    grid = grid[(grid <= reached) & (grid >= max(table.steps[0] for table in tables))]
+    rows = [np.interp(grid, table.steps, rolling_mean(getattr(table, column), window)) for table in tables]
     return grid, np.stack(rows)

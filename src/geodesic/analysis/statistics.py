@@ -1,7 +1,10 @@
-"""What a comparison says: times, final scores and probabilities over seeds, one row a label.
+"""Statistics of runs: times and final scores of each, and of a comparison one row per label.
 
-A score is what the task measures: the return, the discounted return or the success of an episode. A comparison has one
-environment, so that seeds are its only source of chance.
+Scores are of the kind that the task uses: returns, discounted returns or successes. A comparison has one environment,
+so seeds are its only source of chance.
+
+NaN means unknown. Evaluations that are not finite are left out of every mean over evaluations; a run without any other
+has neither a time nor a final score. A time of infinity means never.
 """
 
 from __future__ import annotations
@@ -11,22 +14,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from geodesic.analysis.intervals import Estimate, iqm_of, median_of, probability_of_improvement
-from geodesic.analysis.measures import WINDOW, asymptotic, deviation, time_to_solved
-from geodesic.checks import FloatArray, as_all
+from geodesic.analysis.intervals import Estimate, as_values, deviation, iqm_of, median_of, probability_of_improvement
+from geodesic.checks import FloatArray, as_count, as_fraction, as_strings, check_instances, is_number
+from geodesic.errors import InvalidInput, short_repr
 from geodesic.records.reader import RunResult, by_label
+
+REFERENCES = ("auto", "gradient")  # what a comparison compares the others with
+WINDOW = 10  # evaluations in a rolling mean
 
 
 @dataclass(frozen=True)
 class Row:
     """One label of a comparison. Only finished runs count; without one, every estimate is NaN.
 
-    reached: how many seeds solved the target for good; time: median over seeds of the time to solved, infinite where
-    fewer than half of them did; first: the same for the first time above that level, lost again or not; first_raw: for
-    the first single evaluation above it.
-    final: asymptotic target score and success; faster, better: probability that a seed of the reference solves the
-    target earlier, or ends higher, than a seed of this label; None in the reference's own row.
+    Args:
+        label: The method with its options.
+        runs: The number of runs.
+        finished: The number of finished runs.
+        reached: The number of seeds that solved the target and stayed above the level.
+        first_raw: The median step of the first single evaluation above the level.
+        first: The median step of the first smoothed evaluation above the level.
+        time: The median step from which smoothed evaluations stay above the level; infinite if fewer than half of the
+            seeds reached it.
+        final_mean: The mean of the final target scores.
+        final_std: Their standard deviation.
+        final_iqm: Their interquartile mean.
+        final_success: The mean of the final success rates on the target.
+        faster: The probability that a seed of the reference solves the target earlier than a seed of this label; None
+            in the reference's own row.
+        better: The probability that a seed of the reference has a higher final score than a seed of this label.
+        reference: The label that this one is compared with.
     """
 
     label: str
@@ -47,7 +66,15 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Seeds:
-    """What each finished run of a label came to: arrays (seeds,), as in `Row`."""
+    """The statistics of each finished run of a label.
+
+    Args:
+        firsts_raw: Steps (seeds,) of the first single evaluation above the level.
+        firsts: Steps (seeds,) of the first smoothed evaluation above the level.
+        times: Steps (seeds,) from which smoothed evaluations stay above the level.
+        finals: Final target scores (seeds,).
+        successes: Final success rates (seeds,) on the target.
+    """
 
     firsts_raw: FloatArray
     firsts: FloatArray
@@ -59,21 +86,29 @@ class Seeds:
         return len(self.finals)
 
 
-def summarise(runs: Sequence[RunResult], solved: float, reference: str = "gradient") -> list[Row]:
-    """One row per label, each compared with the reference: the label of this name, else the method's first label.
+def summarise(runs: Sequence[RunResult], solved: float, *references: str) -> list[Row]:
+    """Summarise a comparison in one row per label.
 
-    solved: the mean score above which the target counts as solved.
+    Args:
+        runs: The runs of the comparison.
+        solved: The mean score above which the target counts as solved.
+        *references: The label that the others are compared with, or a method, whose first label is taken; of several,
+            the first one among the runs (default: auto, else gradient).
+
+    Returns:
+        The rows, in the order of the labels.
     """
-    groups = by_label(as_all(RunResult, runs, "runs"))
-    chosen = next((label for label in groups if label == reference), None)
-    chosen = chosen or next((run.label for run in runs if run.method == reference), None)
+    groups = by_label(check_instances(RunResult, runs, "runs"))
+    wanted = as_strings(references, "references") or REFERENCES
+    named = {run.method: run.label for run in reversed(runs)} | {label: label for label in groups}
+    chosen = next((named[name] for name in wanted if name in named), None)
     seeds = {label: of_seeds(group, solved) for label, group in groups.items()}
     return [_row(label, len(group), seeds, chosen) for label, group in groups.items()]
 
 
 def _row(label: str, runs: int, groups: dict[str, Seeds], reference: str | None) -> Row:
-    own, other = groups[label], None if reference in (None, label) else groups[str(reference)]
-    compared = other is not None and len(own) > 0 and len(other) > 0
+    own = groups[label]
+    other = groups[reference] if own and reference not in (None, label) else None
     return Row(
         label=label,
         runs=runs,
@@ -86,26 +121,101 @@ def _row(label: str, runs: int, groups: dict[str, Seeds], reference: str | None)
         final_std=float(deviation(own.finals)) if len(own) else math.nan,
         final_iqm=iqm_of(own.finals),
         final_success=float(own.successes.mean()) if len(own) else math.nan,
-        faster=probability_of_improvement(-other.times, -own.times) if other and compared else None,
-        better=probability_of_improvement(other.finals, own.finals) if other and compared else None,
+        faster=probability_of_improvement(-other.times, -own.times) if other else None,
+        better=probability_of_improvement(other.finals, own.finals) if other else None,
         reference=reference,
     )
 
 
 def of_seeds(runs: Sequence[RunResult], solved: float) -> Seeds:
-    """The times and final scores of each finished run.
+    """Compute the times and final scores of each finished run.
 
-    A run that was never evaluated, as a loop of one's own may leave, says nothing of the target.
+    Args:
+        runs: Runs of one label; those that were never evaluated are left out.
+        solved: The mean score above which the target counts as solved.
+
+    Returns:
+        One array per statistic.
     """
-    tables = [run.evaluations for run in as_all(RunResult, runs, "runs") if run.finished and len(run.evaluations.steps)]
+    checked = check_instances(RunResult, runs, "runs")
+    tables = [run.evaluations for run in checked if run.finished and len(run.evaluations.steps)]
 
     def times(window: int, stays: bool) -> FloatArray:
         return np.array([time_to_solved(table.steps, table.scores, solved, window, stays) for table in tables])
 
-    return Seeds(
-        firsts_raw=times(1, False),
-        firsts=times(WINDOW, False),
-        times=times(WINDOW, True),
-        finals=np.array([asymptotic(table.scores) for table in tables]),
-        successes=np.array([asymptotic(table.successes) for table in tables]),
-    )
+    finals = np.array([asymptotic(table.scores) for table in tables])
+    successes = np.array([asymptotic(table.successes) for table in tables])
+    return Seeds(times(1, False), times(WINDOW, False), times(WINDOW, True), finals, successes)
+
+
+def rolling_mean(values: ArrayLike, window: int = WINDOW) -> FloatArray:
+    """Compute the mean of each value and those before it, `window` in all; at the start, of as many as there are.
+
+    Args:
+        values: Values (n,); those that are not finite are left out.
+        window: The number of values in a mean.
+
+    Returns:
+        Means (n,); NaN where a window has no finite value.
+    """
+    data, window = as_values(values, "values"), as_count(window, "window")
+    if not len(data):
+        return data
+    known, ones = np.isfinite(data), np.ones(min(window, len(data)))
+    sums, counts = (np.convolve(part, ones)[: len(data)] for part in (np.where(known, data, 0.0), known.astype(float)))
+    return np.asarray(np.divide(sums, counts, out=np.full(len(data), np.nan), where=counts > 0))
+
+
+def time_to_solved(
+    steps: ArrayLike, scores: ArrayLike, solved: float, window: int = WINDOW, stays: bool = True
+) -> float:
+    """Find the first step from which the smoothed target score stays above a level.
+
+    "Stays" means to the end of the run, so a level that is passed by luck and lost again does not count. A rolling mean
+    lags by up to `window` evaluations if the score jumps from far below to just above.
+
+    Args:
+        steps: The step (n,) of each evaluation.
+        scores: Their scores (n,).
+        solved: The level.
+        window: The number of evaluations in a rolling mean; 1 for no smoothing.
+        stays: Whether the score must stay above the level; else the first step above it is returned.
+
+    Returns:
+        The step; infinite if there is none, NaN without a level or a single finite evaluation.
+
+    Raises:
+        InvalidInput: If the arguments do not fit together.
+    """
+    times, smooth = as_values(steps, "steps"), rolling_mean(scores, window)
+    if not is_number(solved):
+        raise InvalidInput(f"expected solved to be a number, got {short_repr(solved)}")
+    if len(times) != len(smooth):
+        raise InvalidInput(f"expected as many steps as scores, got {len(times)} and {len(smooth)}")
+    if math.isnan(solved) or np.isnan(smooth).all():
+        return math.nan
+    reached = smooth > solved
+    if stays:
+        reached = np.logical_and.accumulate(reached[::-1])[::-1]
+    return float(times[reached.argmax()]) if reached.any() else math.inf
+
+
+def asymptotic(scores: ArrayLike, fraction: float = 0.1) -> float:
+    """Compute the mean of the last evaluations.
+
+    Args:
+        scores: The scores (n,) of the evaluations; those that are not finite are left out.
+        fraction: The fraction of the evaluations to use, at least one of them.
+
+    Returns:
+        The mean; NaN if none of them is finite.
+
+    Raises:
+        InvalidInput: If there is no evaluation.
+    """
+    values, fraction = as_values(scores, "scores"), as_fraction(fraction, "fraction")
+    if not len(values):
+        raise InvalidInput("expected at least one evaluation, got none")
+    # 0.1 * 30 is slightly above 3 in floating point and must not round up to 4
+    count = max(1, math.ceil(fraction * len(values) - 1e-9))
+    return float(rolling_mean(values[-count:], count)[-1])

@@ -1,22 +1,13 @@
 """Contexts: weighted point sets of them, the space they live in, and the episodes that an agent spent in them."""
 
-from geodesic.checks import Array, Arrays, FloatArray, IntArray, as_count, as_number, as_points, as_vector
-from geodesic.contexts.episodes import Episodes
-from geodesic.contexts.particles import Particles
-from geodesic.contexts.space import ContextSpace, Side, as_bounded
+from geodesic.checks import Array, Arrays, FloatArray, IntArray
+from geodesic.contexts.episodes import SCORES, EpisodeBatch, Score
+from geodesic.contexts.particles import Moments, Particles, are_drawn_from, rows_of
+from geodesic.contexts.plot import Box, Plot
+from geodesic.contexts.space import BoundedSpace, ContextSpace, Side, as_bounded
 
-__all__ = [
-    "Array",
-    "Arrays",
-    "ContextSpace",
-    "Episodes",
-    "FloatArray",
-    "IntArray",
-    "Particles",
-    "Side",
-    "as_bounded",
-    "as_count",
-    "as_number",
-    "as_points",
-    "as_vector",
-]
+__all__ = ["Array", "Arrays", "FloatArray", "IntArray"]
+__all__ += ["BoundedSpace", "ContextSpace", "Moments", "Particles", "Side"]
+__all__ += ["are_drawn_from", "as_bounded", "rows_of"]
+__all__ += ["SCORES", "EpisodeBatch", "Score"]
+__all__ += ["Box", "Plot"]

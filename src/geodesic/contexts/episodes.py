@@ -1,44 +1,69 @@
-"""Episodes: contexts, and what the agent earned there."""
+"""Finished episodes, as every part of the library passes them on: one row per episode, one array per column."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from geodesic.checks import (
+    MOST,
     Array,
     FloatArray,
     IntArray,
-    as_a,
     as_array,
+    as_column,
     as_count,
+    as_integer,
+    as_name,
     as_points,
     as_successes,
     as_vector,
-    as_whole,
+    check_instance,
+    check_integers,
 )
 from geodesic.errors import InvalidInput
 
-COLUMNS = ("contexts", "returns", "lengths", "stages", "successes")
+Score = Literal["return", "discounted_return", "success"]
+SCORES: tuple[str, ...] = get_args(Score)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Episodes:
-    """What an agent reports back: the episodes that ended, oldest first.
+class EpisodeBatch:
+    """Finished episodes, oldest first.
 
-    contexts (n, d); returns (n,), in the measure that the task looks at; lengths (n,), in environment steps; stages
-    (n,), the stage in which each episode began; successes (n,), 0 or 1, NaN where the environment does not say.
+    Args:
+        contexts: The contexts (n, d) the episodes were played in.
+        returns: Undiscounted returns (n,).
+        lengths: Environment steps (n,) of each episode.
+        stages: The stage (n,) in which each episode began.
+        discounted: Discounted returns (n,); NaN where they were not computed (default: all).
+        successes: 0 or 1, or a rate in between, (n,); NaN where the environment does not report success
+            (default: all).
+        started: When each episode began (n,): integers that put the episodes of a run in order (default: 0).
+        ended: The environment step (n,) of the run at which each episode ended (default: 0).
+
+    Raises:
+        InvalidInput: If a column has another shape, or values that are not finite.
+
+    Example:
+        >>> import geodesic as gd
+        >>> batch = gd.EpisodeBatch([[0.5], [0.9]], [1.0, 3.0], [10, 12], [0, 0], successes=[0, 1])
+        >>> batch.scores("success")
+        array([0., 1.])
     """
 
     contexts: FloatArray
     returns: FloatArray
     lengths: IntArray
     stages: IntArray
+    discounted: FloatArray
     successes: FloatArray
+    started: IntArray
+    ended: IntArray
 
     def __init__(
         self,
@@ -46,7 +71,10 @@ class Episodes:
         returns: ArrayLike,
         lengths: ArrayLike,
         stages: ArrayLike,
+        discounted: ArrayLike | None = None,
         successes: ArrayLike | None = None,
+        started: ArrayLike | None = None,
+        ended: ArrayLike | None = None,
     ) -> None:
         points = as_array(contexts, "contexts", "an array of numbers of shape (n, d)")
         if points.size:
@@ -54,11 +82,16 @@ class Episodes:
         elif points.ndim != 2:
             points = points.reshape(0, 1)
         n = len(points)
-        object.__setattr__(self, "contexts", points)
-        object.__setattr__(self, "returns", as_vector(returns, "returns", n))
-        object.__setattr__(self, "lengths", as_whole(lengths, "lengths", n))
-        object.__setattr__(self, "stages", as_whole(stages, "stages", n))
-        object.__setattr__(self, "successes", as_successes(successes, n))
+        vars(self).update(  # the class is frozen
+            contexts=points,
+            returns=as_vector(returns, "returns", n),
+            lengths=check_integers(lengths, "lengths", n),
+            stages=check_integers(stages, "stages", n),
+            discounted=as_column(discounted, "discounted", n),
+            successes=as_successes(successes, n),
+            started=check_integers(0 if started is None else started, "started", n),
+            ended=check_integers(0 if ended is None else ended, "ended", n),
+        )
         if (self.lengths < 0).any():
             raise InvalidInput(f"expected lengths >= 0, got {self.lengths.min()}")
 
@@ -67,37 +100,105 @@ class Episodes:
 
     def __repr__(self) -> str:
         mean = f", mean return {self.returns.mean():.4g}" if len(self) else ""
-        return f"Episodes({len(self)}{mean})"
+        return f"EpisodeBatch({len(self)} episodes{mean})"
 
-    def __getitem__(self, which: Any) -> Episodes:
-        rows = slice(which, which + 1 or None) if isinstance(which, int) and -len(self) <= which < len(self) else which
+    def __getitem__(self, index: Any) -> EpisodeBatch:
+        rows = slice(index, index + 1 or None) if isinstance(index, int) and -len(self) <= index < len(self) else index
         return self._of(column[rows] for column in self.columns())
 
     @classmethod
-    def empty(cls, dim: int) -> Episodes:
+    def empty(cls, dim: int) -> EpisodeBatch:
+        """A batch without episodes.
+
+        Args:
+            dim: The dimension of its contexts.
+
+        Returns:
+            The empty batch.
+        """
         return cls(np.zeros((0, as_count(dim, "dim"))), [], [], [])
 
-    def of_stage(self, stage: int) -> Episodes:
-        """The episodes that began in this stage."""
-        return self[self.stages == stage]
+    def scores(self, kind: Score) -> FloatArray:
+        """What thresholds and curricula look at.
 
-    def followed_by(self, other: Episodes) -> Episodes:
-        if not len(self) or not len(as_a(Episodes, other, "episodes")):
+        Args:
+            kind: `"return"`, `"discounted_return"` or `"success"`.
+
+        Returns:
+            The scores (n,) of that kind.
+
+        Raises:
+            InvalidInput: If the episodes do not have them.
+        """
+        return score_column(kind, self.returns, self.discounted, self.successes)
+
+    def with_stages(self, stages: ArrayLike) -> EpisodeBatch:
+        """The same episodes with other stages.
+
+        Args:
+            stages: The stages (n,).
+
+        Returns:
+            A batch that shares the other columns.
+
+        Raises:
+            InvalidInput: If they are not integers, or not one for each episode.
+        """
+        made = check_integers(stages, "stages", len(self))
+        return self._of({**dict(zip(COLUMNS, self.columns())), "stages": made}.values())
+
+    def of_stage(self, stage: int) -> EpisodeBatch:
+        """The episodes that began in a stage.
+
+        Args:
+            stage: The number of the stage.
+
+        Returns:
+            Those episodes, in the same order.
+        """
+        return self[self.stages == as_integer(stage, "stage", -MOST)]
+
+    def concatenate(self, other: EpisodeBatch) -> EpisodeBatch:
+        """These episodes followed by others.
+
+        Args:
+            other: Episodes in contexts of the same dimension.
+
+        Returns:
+            One batch of both.
+
+        Raises:
+            InvalidInput: If the dimensions differ.
+        """
+        if not len(self) or not len(check_instance(EpisodeBatch, other, "episodes")):
             return other if len(other) else self
         if self.contexts.shape[1] != other.contexts.shape[1]:
             dims = f"{self.contexts.shape[1]} and {other.contexts.shape[1]}"
             raise InvalidInput(f"expected episodes in contexts of one dimension, got {dims}")
-        pairs = zip(self.columns(), other.columns())
-        return self._of(np.concatenate(pair) for pair in pairs)
-
-    @classmethod
-    def _of(cls, columns: Iterable[Array]) -> Episodes:
-        """Parts of episodes that were checked already: nothing is looked at again."""
-        made = object.__new__(cls)
-        for name, column in zip(COLUMNS, columns):
-            object.__setattr__(made, name, column)
-        return made
+        return self._of(np.concatenate(pair) for pair in zip(self.columns(), other.columns()))
 
     def columns(self) -> tuple[Array, ...]:
-        """The arrays, in the order of COLUMNS."""
-        return self.contexts, self.returns, self.lengths, self.stages, self.successes
+        """The arrays, in the order of `COLUMNS`."""
+        return tuple(getattr(self, name) for name in COLUMNS)
+
+    @classmethod
+    def _of(cls, columns: Iterable[Array]) -> EpisodeBatch:
+        """A batch from columns that were checked before."""
+        batch = object.__new__(cls)
+        vars(batch).update(zip(COLUMNS, columns))
+        return batch
+
+
+COLUMNS = tuple(field.name for field in fields(EpisodeBatch))
+
+
+def score_column(kind: str, returns: FloatArray, discounted: FloatArray, successes: FloatArray) -> FloatArray:
+    """The column that holds scores of this kind; one with NaN is refused with the name of what is missing."""
+    column = {"return": returns, "discounted_return": discounted, "success": successes}[as_name(kind, "score", SCORES)]
+    if kind != "return" and np.isnan(column).any():
+        missing = {
+            "success": "successes (info['is_success'] or info['success'] at the end of an episode)",
+            "discounted_return": "discounted returns",
+        }
+        raise InvalidInput(f"expected {missing[kind]}, since the task's score is {kind!r}; got none")
+    return column

@@ -20,12 +20,26 @@ from geodesic.checks import (
 )
 from geodesic.errors import InvalidInput
 
+Moments = tuple[FloatArray, FloatArray]  # mean (d,), covariance (d, d)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Particles:
-    """A weighted point set on contexts: points (n, d), weights (n,) that sum to one.
+    """A distribution over contexts as a weighted point set.
 
     Discrete distributions are particles on a fixed support; continuous ones are samples.
+
+    Args:
+        points: Contexts (n, d).
+        weights: Non-negative weights (n,), which are normalised (default: equal).
+
+    Raises:
+        InvalidInput: If there are no points, a value is not finite, or the weights do not fit.
+
+    Example:
+        >>> import geodesic as gd
+        >>> gd.Particles([[0.0], [1.0]], [1, 3]).mean()
+        array([0.75])
     """
 
     points: FloatArray
@@ -34,11 +48,10 @@ class Particles:
     def __init__(self, points: ArrayLike, weights: ArrayLike | None = None) -> None:
         checked = as_points(points)
         n = len(checked)
-        shares = np.full(n, 1.0 / n) if weights is None else as_weights(weights, n)
-        for array in (checked, shares):
+        mass = np.full(n, 1.0 / n) if weights is None else as_weights(weights, n)
+        for array in (checked, mass):
             array.setflags(write=False)
-        object.__setattr__(self, "points", checked)
-        object.__setattr__(self, "weights", shares)
+        vars(self).update(points=checked, weights=mass)  # the class is frozen
 
     def __len__(self) -> int:
         return len(self.points)
@@ -57,37 +70,79 @@ class Particles:
 
     @property
     def dim(self) -> int:
+        """The dimension of the contexts."""
         return int(self.points.shape[1])
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """n contexts drawn with replacement, shape (n, d)."""
+        """Draw contexts.
+
+        Args:
+            rng: The generator.
+            n: How many.
+
+        Returns:
+            Contexts (n, d), drawn with replacement.
+        """
         return self.points[as_rng(rng).choice(len(self), size=as_size(n), p=self.weights)]
 
     def mean(self) -> FloatArray:
+        """Compute the mean context.
+
+        Returns:
+            The mean (d,) of the weighted points.
+        """
         return np.asarray(self.weights @ self.points)
 
     def cov(self) -> FloatArray:
-        """Covariance matrix (d, d) of the weighted points."""
+        """Compute the covariance.
+
+        Returns:
+            The covariance matrix (d, d) of the weighted points.
+        """
         centred = self.points - self.mean()
         return np.asarray((centred * self.weights[:, None]).T @ centred)
 
     def positive(self) -> Particles:
-        """The same distribution without the points of weight 0."""
+        """Remove the points of weight 0.
+
+        Returns:
+            The same distribution; this object if there are none.
+        """
         some = self.weights > 0
         return self if some.all() else Particles(self.points[some], self.weights[some])
 
     def merged(self) -> Particles:
-        """The same distribution with equal points joined and weightless ones dropped."""
-        some = self.weights > 0
-        points, index = np.unique(self.points[some], axis=0, return_inverse=True)
-        return Particles(points, np.bincount(index.ravel(), weights=self.weights[some], minlength=len(points)))
+        """Merge equal points and remove those of weight 0.
+
+        Returns:
+            The same distribution, with its points sorted.
+        """
+        here = self.positive()
+        points, index = np.unique(here.points, axis=0, return_inverse=True)
+        return Particles(points, np.bincount(index.ravel(), here.weights))
 
     def thinned(self, n: int, rng: np.random.Generator) -> Particles:
-        """n particles of equal weight by systematic resampling: each point is drawn n w times, rounded up or down."""
+        """Resample systematically: each point is drawn n times its weight, rounded up or down.
+
+        Args:
+            n: The number of particles.
+            rng: The generator.
+
+        Returns:
+            n particles of equal weight.
+        """
         return Particles(self.points[self.drawn(n, rng)])
 
     def drawn(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        """The rows (n,) of the points that `thinned` takes."""
+        """Choose the points that `thinned` takes.
+
+        Args:
+            n: The number of particles.
+            rng: The generator.
+
+        Returns:
+            The rows (n,) of the points.
+        """
         marks = (np.arange(as_size(n)) + as_rng(rng).random()) / n
         cumulated = np.cumsum(self.weights)
         rows = np.searchsorted(cumulated, marks * cumulated[-1], side="right")
@@ -103,9 +158,21 @@ class Particles:
         low: ArrayLike | None = None,
         high: ArrayLike | None = None,
     ) -> Particles:
-        """n samples of a Gaussian; a matrix is a covariance, a vector or scalar are standard deviations.
+        """Sample a Gaussian.
 
-        Samples outside the bounds are clipped to them.
+        Args:
+            mean: The mean (d,).
+            std_or_cov: A covariance (d, d), or standard deviations (d,) or a number.
+            n: The number of samples.
+            rng: The generator.
+            low: The lower bounds (d,) that samples are clipped to (default: none).
+            high: The upper bounds (d,) (default: none).
+
+        Returns:
+            n particles of equal weight.
+
+        Raises:
+            InvalidInput: If a shape does not fit or the covariance is not positive semi-definite.
         """
         centre = as_vector(mean, "mean")
         d = centre.size
@@ -126,12 +193,56 @@ class Particles:
 
     @classmethod
     def uniform(cls, low: ArrayLike, high: ArrayLike, n: int, rng: np.random.Generator) -> Particles:
-        """n samples of the uniform distribution on a box."""
+        """Sample the uniform distribution on a box.
+
+        Args:
+            low: The lower bounds (d,).
+            high: The upper bounds (d,).
+            n: The number of samples.
+            rng: The generator.
+
+        Returns:
+            n particles of equal weight.
+        """
         lower, upper = as_bounds(as_vector(low, "low"), as_vector(high, "high"))
         return cls(as_rng(rng).uniform(lower, upper, (as_size(n), lower.size)))
 
     @classmethod
     def categorical(cls, probs: ArrayLike, support: ArrayLike | None = None) -> Particles:
-        """A distribution on a fixed support; without one, on the indices 0 ... n - 1."""
+        """A distribution on a fixed support.
+
+        Args:
+            probs: The probabilities (n,), which are normalised.
+            support: The contexts (n, d) (default: the indices 0 ... n - 1).
+
+        Returns:
+            The particles.
+        """
         n = as_vector(probs, "probs").size
         return cls(np.arange(n, dtype=np.float64)[:, None] if support is None else support, probs)
+
+
+def rows_of(points: FloatArray) -> NDArray[np.void]:
+    """View contexts as values that can be compared, in the precision in which environments get them.
+
+    Args:
+        points: Contexts (n, d).
+
+    Returns:
+        One value (n,) for each context; those of equal contexts are equal.
+    """
+    rounded = np.ascontiguousarray(points, np.float32) + np.float32(0)  # -0.0 becomes 0.0
+    return rounded.view(np.dtype((np.void, rounded.dtype.itemsize * rounded.shape[1]))).ravel()
+
+
+def are_drawn_from(contexts: FloatArray, particles: Particles) -> NDArray[np.bool_]:
+    """Which contexts can have been drawn from a distribution.
+
+    Args:
+        contexts: Contexts (n, d).
+        particles: The distribution.
+
+    Returns:
+        Whether each (n,) is one of its points with a positive weight.
+    """
+    return np.isin(rows_of(contexts), rows_of(particles.positive().points))

@@ -1,79 +1,174 @@
-"""Curricula by name. A method is a frozen dataclass; `build` fills in what the problem states."""
+"""Curricula: how the training distribution moves from source to target."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from geodesic.checks import as_a, as_name
+import numpy as np
+
+from geodesic.checks import as_function, check_instance
+from geodesic.contexts import Particles
 from geodesic.curricula.alp_gmm import ALPGMM
-from geodesic.curricula.base import Curriculum, Kind, Problem, State, is_auto
+from geodesic.curricula.auto_threshold import AutoThreshold
+from geodesic.curricula.base import AUTO, ENOUGH, Curriculum, Kind, Problem, State, is_auto, parameter_names
 from geodesic.curricula.currot import CURROT
 from geodesic.curricula.fixed import Linear, TargetOnly, Uniform
 from geodesic.curricula.goal_gan import GoalGAN
-from geodesic.curricula.gradient import Gradient
+from geodesic.curricula.gradient.gradient import Gradient
+from geodesic.curricula.gradient.paces import AdaptivePace, FixedStep, Pace, PerParticlePace
+from geodesic.curricula.hedged import HedgedGradient
 from geodesic.curricula.procurl_target import ProCuRLTarget
 from geodesic.curricula.search import Search
 from geodesic.curricula.spdl import SPDL
 from geodesic.curricula.wb_spdl import WassersteinSPDL
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, short_repr
+from geodesic.registry import Registry
 
-REGISTRY: dict[str, type[Curriculum[Any]]] = {
-    "gradient": Gradient,
-    "target-only": TargetOnly,
-    "uniform": Uniform,
-    "linear": Linear,
-    "alp-gmm": ALPGMM,
-    "goal-gan": GoalGAN,
-    "spdl": SPDL,
-    "wb-spdl": WassersteinSPDL,
-    "currot": CURROT,
-    "procurl-target": ProCuRLTarget,
-}
+EASY = 200  # contexts of the whole space that are probed where there is no source
 
-__all__ = [
-    "ALPGMM",
-    "CURROT",
-    "REGISTRY",
-    "SPDL",
-    "Curriculum",
-    "GoalGAN",
-    "Gradient",
-    "Kind",
-    "Linear",
-    "ProCuRLTarget",
-    "Problem",
-    "Search",
-    "State",
-    "TargetOnly",
-    "Uniform",
-    "WassersteinSPDL",
-    "build",
-    "options_of",
-]
+# What `register` and `build` take: a subclass of `Curriculum`, a function `Problem -> Curriculum`, or a `Curriculum`.
+Method = type[Curriculum[Any]] | Callable[..., Curriculum[Any]] | Curriculum[Any]
+
+REGISTRY: Registry[Method] = Registry(
+    "method",
+    "geodesic.curricula",
+    {
+        "auto": HedgedGradient,
+        "gradient": Gradient,
+        "target-only": TargetOnly,
+        "uniform": Uniform,
+        "linear": Linear,
+        "alp-gmm": ALPGMM,
+        "goal-gan": GoalGAN,
+        "spdl": SPDL,
+        "wb-spdl": WassersteinSPDL,
+        "currot": CURROT,
+        "procurl-target": ProCuRLTarget,
+    },
+)
+
+__all__ = ["Curriculum", "Kind", "Method", "Problem", "State"]
+__all__ += ["ALPGMM", "CURROT", "SPDL", "GoalGAN", "Gradient", "Linear", "ProCuRLTarget", "TargetOnly", "Uniform"]
+__all__ += ["AutoThreshold", "HedgedGradient", "Search", "WassersteinSPDL"]
+__all__ += ["AdaptivePace", "FixedStep", "Pace", "PerParticlePace"]
+__all__ += ["REGISTRY", "build", "options_of", "register"]  # methods by name
 
 
-def build(name: str, problem: Problem, **options: Any) -> Curriculum[Any]:
-    """The named method on this problem. Options are the method's own hyperparameters and win over the problem's.
+def __dir__() -> list[str]:
+    return __all__
 
-    With the source "auto", a search stands in front of a method that takes one.
+
+def register(name: str, method: Method) -> Method:
+    """Make a method available by name in this process.
+
+    Args:
+        name: The name, as in `method="mine:option=3"`.
+        method: A subclass of `Curriculum`, a function `Problem -> Curriculum`, or a `Curriculum`.
+
+    Returns:
+        The method.
+
+    Raises:
+        InvalidInput: If the name is taken or not allowed.
     """
-    known = options_of(name)
-    method = REGISTRY[name]
-    for option in options:
-        if option not in known:
-            raise InvalidInput(f"expected an option of {method.__name__} ({', '.join(known)}), got {option!r}")
-    as_a(Problem, problem, "problem")
-    stated = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name in known}
-    given = {**stated, **options}
-    if not is_auto(given.get("source")):
-        return method(**given)
-    if "source_moments" in given and "source_moments" not in options:
-        given["source_moments"] = None  # of the source that was not taken
-    threshold = given.get("threshold", problem.threshold)
-    return Search(lambda source: method(**{**given, "source": source}), problem.space, threshold)
+    return REGISTRY.register(name, method)
 
 
-def options_of(name: str) -> list[str]:
-    """The names of a method's hyperparameters."""
-    return [field.name for field in fields(REGISTRY[as_name(name, "method", REGISTRY)]) if field.init]
+def build(method: str | Method, problem: Problem, **options: Any) -> Curriculum[Any]:
+    """A curriculum for a problem.
+
+    If the source is `"auto"` and the method takes a source, a `Search` for one comes first. If the threshold is
+    `"auto"` and the method has one, it is 0.8 for successes, and an `AutoThreshold` finds it for returns.
+
+    Args:
+        method: A registered name, `"package.module:Name"`, `"path/file.py:Name"`, a subclass of `Curriculum`, a
+            function `Problem -> Curriculum`, or a `Curriculum`, which takes no options.
+        problem: What is known about the task. A curriculum that looks at the default score gets the problem's.
+        **options: The method's hyperparameters; they take precedence over the problem's facts.
+
+    Returns:
+        The curriculum.
+
+    Raises:
+        InvalidInput: If the method is unknown, or an option is unknown or has an invalid value.
+
+    Example:
+        >>> import geodesic as gd
+        >>> space = gd.ContextSpace([0.0], [5.0])
+        >>> problem = gd.Problem(gd.Particles([[0.0]]), gd.Particles([[4.0]]), space, threshold=3.0)
+        >>> gd.curricula.build("gradient", problem, step=0.25).pace.step
+        0.25
+    """
+    check_instance(Problem, problem, "problem")
+    found = REGISTRY.get(method) if isinstance(method, str) else method
+    if isinstance(found, Curriculum) or not is_auto(options.get("threshold", problem.threshold)):
+        return _with_source(found, problem, options)
+    rest = {name: value for name, value in options.items() if name != "threshold"}
+    rates = problem.score == "success"
+    made = _with_source(found, replace(problem, threshold=ENOUGH if rates else 0.0), rest)
+    if rates or not hasattr(made, "threshold"):
+        return made
+    if not made.follows_threshold:
+        raise InvalidInput(
+            f"expected a number as the threshold of {type(made).__name__}, got {AUTO!r}; try threshold=..., or one of "
+            "the methods auto, gradient and linear"
+        )
+    source = options.get("source", problem.source)
+    easy = source if isinstance(source, Particles) else problem.space.uniform(EASY, np.random.default_rng(0))
+    box = problem.space.bounded_around(np.concatenate([easy.points, problem.target.points]))
+    return AutoThreshold(made, easy, problem.target, box, score=made.score)
+
+
+def _with_source(found: Method, problem: Problem, options: dict[str, Any]) -> Curriculum[Any]:
+    """The curriculum, after a search for its source if there is none."""
+    takes_source = not isinstance(found, type) or (
+        "source" in (kind := _as_class(found)).option_names() and not kind.searches
+    )
+    if isinstance(found, Curriculum) or not (takes_source and is_auto(options.get("source", problem.source))):
+        return _make(found, problem, options)
+    rest = {name: value for name, value in options.items() if name != "source"}
+
+    def on(source: Particles) -> Curriculum[Any]:
+        return _make(found, replace(problem, source=source, source_moments=None), rest)
+
+    trial = on(problem.target)  # invalid options are refused here, not when a source has been found
+    return Search(on, problem.space, getattr(trial, "threshold", 0.0), score=trial.score)
+
+
+def _make(method: Method, problem: Problem, options: dict[str, Any]) -> Curriculum[Any]:
+    """The curriculum of a class or a function, or the object itself, looking at the problem's score."""
+    if isinstance(method, Curriculum):
+        if options:
+            raise InvalidInput(f"expected no options for a Curriculum object, got {', '.join(options)}")
+        made = method
+    else:
+        make = _as_class(method).from_problem if isinstance(method, type) else as_function(method, "a method")
+        made = check_instance(Curriculum, make(problem, **options), "the result of the method")  # type: ignore[type-abstract]
+    return made if "score" in options or made.score != "return" else made.with_score(problem.score)
+
+
+def _as_class(method: type) -> type[Curriculum[Any]]:
+    if not issubclass(method, Curriculum):
+        raise InvalidInput(f"expected a subclass of Curriculum, got {short_repr(method)}")
+    return method
+
+
+def options_of(method: str | Method, **options: Any) -> list[str]:
+    """The names of a method's options.
+
+    Args:
+        method: As in `build`.
+        **options: Options that are chosen: those that have no effect beside them are left out.
+
+    Returns:
+        The names; none for a `Curriculum` object.
+
+    Raises:
+        InvalidInput: If there is no such method.
+    """
+    found = REGISTRY.get(method) if isinstance(method, str) else method
+    if isinstance(found, Curriculum):
+        return []
+    return _as_class(found).option_names(**options) if isinstance(found, type) else parameter_names(found)[1:]

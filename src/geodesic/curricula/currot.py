@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -9,15 +10,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.contexts import FloatArray
+from geodesic.contexts import FloatArray, Particles
+from geodesic.coupling.plans import cheapest
 from geodesic.curricula.constrained import Constrained, ConstrainedState, Move
 from geodesic.curricula.regression import NadarayaWatson
-from geodesic.curricula.table import Table
-from geodesic.metrics.base import Metric, Recipe
+from geodesic.metrics.base import LearnedMetric, Metric
 from geodesic.metrics.graph import Finite
 
-SIDES = 100  # places looked at beside a particle's way
-SHARES = np.linspace(0.1, 1.0, 10)  # and on it
+SIDES = 100  # places that are tried around a particle
+FRACTIONS = np.linspace(0.1, 1.0, 10)  # and on its way
 TINY = 1e-300
 
 
@@ -29,58 +30,82 @@ class CURROT(Constrained):
 
     Particles below the threshold go back to mastered contexts that an optimal assignment gives them. Then each goes to
     where it is nearest to the target sample assigned to it, among places at most epsilon away with J above the
-    threshold: straight on if it can, else the best of 10 on the way and 100 to its sides, so that it slides along the
-    edge of what is mastered. Where J is nowhere above, it goes to where J is highest. Buffers, regression and waiting
-    are `Constrained`'s.
+    threshold: straight ahead if possible, else the best of 10 places on the way and 100 around it, so that it slides
+    along the edge of what is mastered. If J is nowhere above, it goes to where J is highest. Buffers, regression and
+    waiting are `Constrained`'s.
 
-    On a discrete space with a metric, distances, assignments and the regression are the metric's, and a particle goes
-    to the mastered support point nearest to its goal, among those at most epsilon away, in units of the longest way
-    from source to target, or as far as the longest step that cannot be done without.
+    On a discrete space with a metric, distances, assignments and the regression are the metric's. A particle goes to
+    the mastered support point nearest to its goal, at most epsilon away in units of the longest distance from source
+    to target, or as far as the longest step without which source and target are not connected.
 
     Differs from the paper: the trust region bounds each particle's move (W-infinity, hence W2, <= epsilon), which
     splits the problem into one per particle, as in the authors' code; Nadaraya-Watson replaces the Gaussian process;
     until half of the episodes on the first particles reach the threshold the curriculum waits, where the paper
     searches at random.
+
+    Args:
+        source: Contexts the agent can learn from at the start.
+        target: The contexts to master.
+        space: Where contexts live; bounded.
+        threshold: The score that counts as mastered.
+        epsilon: How far a particle may move at once, in diagonals of the space.
+        episodes_per_update: How many episodes come between two updates.
+        n_particles: How many particles there are.
+        bandwidth: Of the kernel, in units of epsilon.
+        metric: The distance on a discrete space; not used on a continuous one.
+        score: The score of an episode that the performance is measured in.
     """
 
+    colour: ClassVar[str | None] = "#000000"
     on_support: ClassVar[bool] = True
-    metric: Metric | Recipe | None = None
+    metric: Metric | LearnedMetric | None = None
 
     @cached_property
-    def table(self) -> Table | None:
-        """What a metric says of a finite support; without one, straight lines."""
+    def table(self) -> SupportTable | None:
+        """The support under the metric; None where particles move along straight lines."""
         if self.space.support is None or not isinstance(self.metric, Finite):
             return None
-        return Table(self.metric, self.source, self.target)
+        return SupportTable(self.metric, self.source, self.target)
 
     def step(self, state: ConstrainedState, model: NadarayaWatson, rng: np.random.Generator) -> Move:
+        """Each particle on towards its goal, or back."""
         if self.table is not None:
-            return self.hop(state, self.table, rng)
-        points, goals, event = self.regrouped(state, model.predict(state.particles) < self.threshold, rng)
+            return self._hop(state, self.table, rng)
+        points, goals, event = self._regrouped(state, model.predict(state.particles) < self.threshold, rng)
         return Move(self.advance(points, goals, model, rng), goals, event)
 
-    def regrouped(
+    def _regrouped(
         self, state: ConstrainedState, low: NDArray[np.bool_], rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray, str]:
-        """The particles (n, d) with those that are `low` back at their havens, their goals (n, d), and why."""
+        """The particles (n, d) with the `low` ones back at mastered contexts, their goals (n, d), and the event."""
         points = np.where(low[:, None], self.havens(state, rng), state.particles) if low.any() else state.particles
         event = f"moved, {int(low.sum())} of {len(low)} particles back" if low.any() else "moved"
-        return points, self.paired(points, state.goals), event
+        return points, self._paired(points, state.goals), event
 
     def advance(
         self, points: FloatArray, goals: FloatArray, model: NadarayaWatson, rng: np.random.Generator
     ) -> FloatArray:
-        """Each point (n, d) moved by at most epsilon, as near to its goal (n, d) as the model lets it."""
+        """Move each point by at most epsilon, as near to its goal as the model lets it.
+
+        Args:
+            points: Contexts (n, d).
+            goals: The goal (n, d) of each.
+            model: The expected score in a context.
+            rng: Draws the candidates of points whose straight path is not good enough.
+
+        Returns:
+            The moved points (n, d).
+        """
         far = np.linalg.norm(self.scaled(goals - points), axis=1)
         near = far <= self.epsilon
         ahead = np.where(near, 1.0, self.epsilon / np.where(near, 1.0, far))[:, None] * (goals - points)
         moved = np.where(near[:, None], goals, points + ahead)
         stuck = model.predict(moved) < self.threshold
         if stuck.any():
-            moved[stuck] = self.around(points[stuck], goals[stuck], ahead[stuck], model, rng)
+            moved[stuck] = self._around(points[stuck], goals[stuck], ahead[stuck], model, rng)
         return moved
 
-    def around(
+    def _around(
         self,
         points: FloatArray,
         goals: FloatArray,
@@ -88,19 +113,19 @@ class CURROT(Constrained):
         model: NadarayaWatson,
         rng: np.random.Generator,
     ) -> FloatArray:
-        """Of places no farther from each point (n, d) than its way `ahead` (n, d): good and nearest to its goal.
+        """The good place nearest to its goal for each point (n, d), no farther away than its step `ahead` (n, d).
 
-        They are on that way and in the ball around the point, in the goal's half of it where the point itself is good.
+        Places are on that step and in the ball around the point, in the goal's half of it if the point itself is good.
         """
-        ways = self.scaled(ahead)
-        reach = np.linalg.norm(ways, axis=1)[:, None, None]
-        ball = in_ball(SIDES, self.space.dim, rng)
-        side = ball @ ways.T  # (SIDES, n)
+        steps = self.scaled(ahead)
+        reach = np.linalg.norm(steps, axis=1)[:, None, None]
+        ball = _in_ball(SIDES, self.space.dim, rng)
+        side = ball @ steps.T  # (SIDES, n)
         behind = (
-            np.minimum(side, 0.0) * (model.predict(points) >= self.threshold) / np.maximum((ways**2).sum(axis=1), TINY)
+            np.minimum(side, 0.0) * (model.predict(points) >= self.threshold) / np.maximum((steps**2).sum(axis=1), TINY)
         )
         offsets = np.concatenate(
-            [reach * (ball - 2 * behind.T[:, :, None] * ways[:, None]), SHARES[:, None] * ways[:, None]], axis=1
+            [reach * (ball - 2 * behind.T[:, :, None] * steps[:, None]), FRACTIONS[:, None] * steps[:, None]], axis=1
         )
         places = self.space.clip((points[:, None] + offsets * self.space.unit_length).reshape(-1, self.space.dim))
         places = places.reshape(offsets.shape)
@@ -110,24 +135,89 @@ class CURROT(Constrained):
         best = np.where(np.isfinite(left).any(axis=1), left.argmin(axis=1), values.argmax(axis=1))
         return np.asarray(places[np.arange(len(points)), best])
 
-    def hop(self, state: ConstrainedState, table: Table, rng: np.random.Generator) -> Move:
-        """The step on a finite support."""
+    def _hop(self, state: ConstrainedState, table: SupportTable, rng: np.random.Generator) -> Move:
+        """A step on a finite support."""
         kept = self.known(state)
-        good = table.estimate(kept.contexts, kept.returns, self.width * self.epsilon) >= self.threshold
-        points, goals, event = self.regrouped(state, ~good[table.metric.index(state.particles)], rng)
+        good = table.estimate(kept.contexts, kept.scores(self.score), self.bandwidth * self.epsilon) >= self.threshold
+        points, goals, event = self._regrouped(state, ~good[table.metric.index(state.particles)], rng)
         return Move(table.onward(points, goals, good, self.epsilon), goals, event)
 
     def matched(self, points: FloatArray, others: FloatArray) -> NDArray[np.intp]:
+        """The row of the one of the others (m, d) for each point (n, d) in an optimal assignment."""
         return super().matched(points, others) if self.table is None else self.table.matched(points, others)
 
     def distance(self, points: FloatArray, goals: FloatArray) -> float:
+        """The root mean square of the distances between pairs: W2 where they are an optimal assignment."""
         if self.table is None:
             return super().distance(points, goals)
         here, there = (self.table.metric.index(side) for side in (points, goals))
         return float(np.sqrt((self.table.distances[here, there] ** 2).mean()))
 
 
-def in_ball(n: int, d: int, rng: np.random.Generator) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class SupportTable:
+    """A finite support under a metric, with distances in units of the longest one from source to target.
+
+    Args:
+        metric: The metric, which knows all distances on its support.
+        source: Where the particles start.
+        target: Where they go.
+    """
+
+    metric: Finite
+    source: Particles
+    target: Particles
+
+    @cached_property
+    def ends(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The rows of the support where the source has mass, and where the target has."""
+        index = self.metric.index
+        return index(self.source.positive().points), index(self.target.positive().points)
+
+    @cached_property
+    def distances(self) -> FloatArray:
+        """All distances (n, n)."""
+        longest = self.metric.distances[np.ix_(*self.ends)].max()
+        return self.metric.distances / (longest if longest > 0 else 1.0)
+
+    def matched(self, points: FloatArray, others: FloatArray) -> NDArray[np.intp]:
+        """The row of the one of the others (m, d) for each point (n, d), so that squared distances are least."""
+        return cheapest(self.distances[np.ix_(self.metric.index(points), self.metric.index(others))] ** 2)
+
+    def estimate(self, contexts: FloatArray, scores: FloatArray, bandwidth: float) -> FloatArray:
+        """The expected score (n,) at each support point: kernel regression under these distances."""
+        log_kernel = -0.5 * (self.distances[:, self.metric.index(contexts)] / bandwidth) ** 2
+        kernel = np.exp(log_kernel - log_kernel.max(axis=1, keepdims=True))
+        return np.asarray(kernel @ scores / kernel.sum(axis=1))
+
+    @cached_property
+    def stride(self) -> float:
+        """The longest step without which source and target are not connected."""
+        from scipy.sparse.csgraph import connected_components
+
+        ends = np.concatenate(self.ends)
+        lengths = np.unique(self.distances[np.isfinite(self.distances)])
+
+        def joined(length: float) -> bool:
+            return len(np.unique(connected_components(self.distances <= length, directed=False)[1][ends])) == 1
+
+        return float(lengths[bisect.bisect_left(lengths[:-1], True, key=joined)])
+
+    def onward(self, points: FloatArray, goals: FloatArray, good: NDArray[np.bool_], epsilon: float) -> FloatArray:
+        """For each point the good support point (n, d) nearest to its goal, at most epsilon or a stride away.
+
+        The point itself if none is nearer to the goal. Ties go to the one nearest to the point.
+        """
+        here, goal = self.metric.index(points), self.metric.index(goals)
+        away = self.distances[here]
+        allowed = good & (away <= max(epsilon, self.stride) * (1 + 1e-9))
+        left = np.where(allowed, self.distances[:, goal].T, np.inf)
+        nearest = np.where(left <= left.min(axis=1, keepdims=True), away, np.inf).argmin(axis=1)
+        better = left[np.arange(len(here)), nearest] < self.distances[here, goal]
+        return np.asarray(self.metric.support[np.where(better, nearest, here)])
+
+
+def _in_ball(n: int, d: int, rng: np.random.Generator) -> FloatArray:
     """Points (n, d) uniform in the unit ball."""
     directions = rng.standard_normal((n, d))
     return np.asarray(directions / np.linalg.norm(directions, axis=1, keepdims=True) * rng.random((n, 1)) ** (1 / d))

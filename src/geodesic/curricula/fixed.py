@@ -2,64 +2,100 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from geodesic.checks import as_size, check
-from geodesic.contexts import ContextSpace, Episodes, Particles, as_bounded
+from geodesic.checks import Size
+from geodesic.contexts import BoundedSpace, ContextSpace, EpisodeBatch, Particles
 from geodesic.curricula.base import Curriculum, State
-from geodesic.curricula.gradient.paces import Path
+from geodesic.curricula.gradient.paces import DEFAULT_PACE, Pace
 from geodesic.curricula.gradient.staged import Staged
+from geodesic.errors import InvalidInput
+
+
+class _Fixed(Curriculum[State]):
+    """A curriculum of one distribution."""
+
+    def update(self, state: State, episodes: EpisodeBatch, rng: np.random.Generator) -> State:
+        """The same state."""
+        self.has_episodes(state, episodes, rng)
+        return state
 
 
 @dataclass(frozen=True)
-class TargetOnly(Curriculum[State]):
-    """No-Curriculum: the target from the first step on."""
+class TargetOnly(_Fixed):
+    """No-Curriculum: train on the target from the start.
+
+    Args:
+        target: The contexts to master.
+        score: Not used.
+    """
+
+    colour: ClassVar[str | None] = "#808080"
 
     target: Particles
 
     def init(self, rng: np.random.Generator) -> State:
+        """The target."""
         return State(self.target, alpha=1.0, done=True)
-
-    def update(self, state: State, episodes: Episodes, rng: np.random.Generator) -> State:
-        self.heard(state, episodes, rng)
-        return state
 
 
 @dataclass(frozen=True)
-class Uniform(Curriculum[State]):
-    """Domain-Randomization: the whole context space from the first step on.
+class Uniform(_Fixed):
+    """Domain-Randomization: train on the whole context space from the start.
 
-    A continuous space is represented by `particles` samples drawn once.
+    Args:
+        space: Where contexts live; bounded.
+        particles: How many samples represent a continuous space. They are drawn once.
+        score: Not used.
     """
 
-    space: ContextSpace
-    particles: int = 4000
+    colour: ClassVar[str | None] = "#0072B2"
 
-    def __post_init__(self) -> None:
-        check(self, space=as_bounded, particles=as_size)
+    space: BoundedSpace
+    particles: Size = 4000
 
     def init(self, rng: np.random.Generator) -> State:
+        """The uniform distribution on the space."""
         return State(self.space.uniform(self.particles, rng), done=True)
-
-    def update(self, state: State, episodes: Episodes, rng: np.random.Generator) -> State:
-        self.heard(state, episodes, rng)
-        return state
 
 
 @dataclass(frozen=True)
 class Linear(Staged):
-    """Linear-Interpolation: the mixture (1 - alpha) * source + alpha * target, staged as GRADIENT is.
+    """Linear-Interpolation: the mixture (1 - alpha) * source + alpha * target, in the same stages as GRADIENT.
 
-    It puts no mass between source and target: it has the geodesic's W1 speed, but its mass jumps.
+    It puts no mass between source and target: W1 grows evenly along it, as along the geodesic, but its mass jumps.
+
+    Args:
+        source: Contexts the agent can learn from at the start.
+        target: The contexts to master.
+        pace: When a stage is over and how far the next one is; not `PerParticlePace`, as no particle moves.
+        threshold: A stage is mastered above this score; used by a pace without a threshold.
+        space: Where contexts live; it sets the unit in which a pace compares them.
+        score: The score of an episode that the pace looks at.
     """
 
-    @property
-    def path(self) -> Path:
-        return self.mixture
+    colour: ClassVar[str | None] = "#009E73"
 
-    def mixture(self, alpha: float) -> Particles:
+    source: Particles
+    target: Particles
+    pace: Pace = DEFAULT_PACE
+    threshold: float = 0.0
+    _: KW_ONLY
+    space: ContextSpace | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pace.individual:
+            raise InvalidInput(
+                f"expected a pace that moves the whole distribution, got {type(self.pace).__name__}: a mixture has no "
+                "particles that move"
+            )
+
+    def path(self, alpha: float) -> Particles:
+        """The mixture at alpha."""
         if alpha in (0.0, 1.0):
             return self.target if alpha else self.source
         return Particles(

@@ -1,11 +1,10 @@
-"""The generative network of Goal-GAN. Imported on use: it needs JAX and Flax."""
+"""The networks of Goal-GAN. Imported on use, as they need JAX and Optax."""
 
 from __future__ import annotations
 
-from functools import partial
+from itertools import pairwise
 from typing import Any
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,9 +12,9 @@ import optax
 from numpy.typing import NDArray
 
 from geodesic.contexts import FloatArray
-from geodesic.runtime import prepare
+from geodesic.runtime import set_xla_flags
 
-prepare()
+set_xla_flags()
 
 Params = dict[str, Any]
 BAD, GOOD, NEUTRAL = -1.0, 1.0, 0.0  # the paper's a, b and c
@@ -23,39 +22,32 @@ BATCH = 32
 OPTIMIZER = optax.flatten(optax.adam(4e-3, b1=0.0))  # momentum makes the two networks chase each other
 
 
-class MLP(nn.Module):
-    """Two hidden layers."""
-
-    out: int
-    width: int
-
-    @nn.compact  # type: ignore[untyped-decorator]
-    def __call__(self, x: jax.Array) -> jax.Array:
-        dense = partial(nn.Dense, precision="highest")  # float32 on every device, as in learners/networks.py
-        for _ in range(2):
-            x = nn.relu(dense(self.width)(x))
-        return jnp.asarray(dense(self.out)(x))
-
-
 def generate(params: Params, noise: jax.Array) -> jax.Array:
-    """Goals (n, d) in (-1, 1)^d from noise z (n, d): tanh(z / 2 + net(z)), spread out from the first step on."""
-    return jnp.tanh(0.5 * noise + _apply(params["generator"], noise, noise.shape[1]))
+    """Goals (n, d) in (-1, 1)^d from noise z (n, d): tanh(z / 2 + net(z)), spread out before any training."""
+    return jnp.tanh(0.5 * noise + _forward(params["generator"], noise))
 
 
 def discriminate(params: Params, goals: jax.Array) -> jax.Array:
     """A score (n,) for goals (n, d): high where the agent's success is intermediate."""
-    return _apply(params["discriminator"], goals, 1)[:, 0]
+    return _forward(params["discriminator"], goals)[:, 0]
 
 
-def _apply(network: Params, x: jax.Array, out: int) -> jax.Array:
-    width = network["Dense_0"]["bias"].shape[0]
-    return jnp.asarray(MLP(out, width).apply({"params": network}, x))
+def _forward(network: Params, x: jax.Array) -> jax.Array:
+    """The outputs (n, out) of a network with two hidden layers, for inputs (n, k)."""
+    for name in ("Dense_0", "Dense_1"):
+        x = jax.nn.relu(_dense(network[name], x))
+    return _dense(network["Dense_2"], x)
+
+
+def _dense(layer: Params, x: jax.Array) -> jax.Array:
+    """One layer, in float32 on every device, as in learners/networks.py."""
+    return jnp.asarray(jnp.matmul(x, layer["kernel"], precision="highest") + layer["bias"])
 
 
 def discriminator_loss(
     discriminator: Params, generator: Params, goals: jax.Array, labels: jax.Array, noise: jax.Array
 ) -> jax.Array:
-    """mean [y (D(g) - b)^2 + (1 - y) (D(g) - a)^2] + mean (D(G(z)) - a)^2."""
+    """Mean [y (D(g) - b)^2 + (1 - y) (D(g) - a)^2] + mean (D(G(z)) - a)^2."""
     params = {"generator": generator, "discriminator": discriminator}
     seen = discriminate(params, goals) - jnp.where(labels > 0, GOOD, BAD)
     made = discriminate(params, generate(params, noise)) - BAD
@@ -63,7 +55,7 @@ def discriminator_loss(
 
 
 def generator_loss(generator: Params, discriminator: Params, noise: jax.Array) -> jax.Array:
-    """mean (D(G(z)) - c)^2."""
+    """Mean (D(G(z)) - c)^2."""
     params = {"generator": generator, "discriminator": discriminator}
     return jnp.mean((discriminate(params, generate(params, noise)) - NEUTRAL) ** 2)
 
@@ -95,42 +87,69 @@ _generate = jax.jit(generate)
 
 
 def _on_host() -> Any:
-    """These networks are too small for an accelerator, and the host gives the same numbers everywhere."""
+    """The CPU: the networks are too small for an accelerator, and its numbers are the same everywhere."""
     return jax.default_device(jax.local_devices(backend="cpu")[0])
 
 
 def init(dim: int, rng: np.random.Generator, generator: int = 32, discriminator: int = 32) -> Params:
-    """Fresh parameters of these widths, as NumPy arrays: kernels N(0, 1 / fan-in), biases 0; nothing is compiled."""
+    """Initial parameters of both networks, as NumPy arrays: kernels N(0, 1 / fan-in), biases 0; nothing is compiled.
 
-    def fill(shape: jax.ShapeDtypeStruct) -> NDArray[np.float32]:
-        fan_in = shape.shape[0]
-        bias = len(shape.shape) == 1
-        return np.zeros(shape.shape, np.float32) if bias else _normal(rng, shape.shape) / np.float32(np.sqrt(fan_in))
+    Args:
+        dim: The dimension of goals.
+        rng: Draws the kernels.
+        generator: Units of the generator's hidden layers.
+        discriminator: Units of the discriminator's hidden layers.
 
-    key, goal = jax.eval_shape(lambda: jax.random.key(0)), np.zeros((1, dim), np.float32)
-    networks = {"generator": MLP(dim, generator), "discriminator": MLP(1, discriminator)}
-    shapes = {name: jax.eval_shape(network.init, key, goal)["params"] for name, network in networks.items()}
-    return dict(jax.tree.map(fill, shapes))
+    Returns:
+        The parameters.
+    """
+
+    def network(width: int, out: int) -> Params:
+        return {
+            f"Dense_{k}": {"bias": np.zeros(n, np.float32), "kernel": _normal(rng, (m, n)) / np.float32(np.sqrt(m))}
+            for k, (m, n) in enumerate(pairwise((dim, width, width, out)))
+        }
+
+    return {"discriminator": network(discriminator, 1), "generator": network(generator, dim)}
 
 
 def train(
     params: Params, goals: FloatArray, labels: FloatArray, count: int, steps: int, rng: np.random.Generator
 ) -> Params:
-    """Alternate `steps` updates of both networks on the first `count` goals (n, d) in [-1, 1]^d and labels (n,)."""
+    """Train both networks in turn.
+
+    Args:
+        params: Their parameters.
+        goals: Goals (n, d) in [-1, 1]^d, padded to a fixed n so that nothing is compiled twice.
+        labels: 1 for goals of intermediate difficulty, else 0 (n,).
+        count: How many of the goals count, from the first on.
+        steps: How many updates of each network.
+        rng: Draws batches and noise.
+
+    Returns:
+        The new parameters.
+    """
     with _on_host():
+        key = jax.random.key(int(rng.integers(2**31)))
         arrays = np.asarray(goals, np.float32), np.asarray(labels, np.float32), np.int32(count), np.int32(steps)
-        return dict(jax.device_get(_train(params, *arrays, _key(rng))))
+        return dict(jax.device_get(_train(params, *arrays, key)))
 
 
 def sample(params: Params, n: int, dim: int, rng: np.random.Generator) -> FloatArray:
-    """n goals (n, d) in (-1, 1)^d."""
+    """Goals from the generator.
+
+    Args:
+        params: The parameters of both networks.
+        n: How many goals.
+        dim: Their dimension.
+        rng: Draws the noise.
+
+    Returns:
+        Goals (n, d) in (-1, 1)^d.
+    """
     with _on_host():
         return np.asarray(_generate(params, _normal(rng, (n, dim))), np.float64)
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float32]:
     return rng.standard_normal(shape, dtype=np.float32)
-
-
-def _key(rng: np.random.Generator) -> jax.Array:
-    return jax.random.key(int(rng.integers(2**31)))

@@ -1,70 +1,67 @@
-"""ProCuRL-Target: contexts at the edge of what the agent can do, towards the target (Tzannetos et al., IJCAI 2024)."""
+"""ProCuRL-Target: contexts at the edge of the agent's abilities, towards the target (Tzannetos et al., IJCAI 2024)."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from geodesic.checks import as_count, as_nonnegative, as_positive, as_size, check
-from geodesic.contexts import ContextSpace, Episodes, FloatArray, Particles, as_bounded
-from geodesic.curricula.base import Curriculum, State
+from geodesic.checks import Count, NonNegative, Positive, Size
+from geodesic.contexts import BoundedSpace, EpisodeBatch, FloatArray, Particles
+from geodesic.curricula.base import Curriculum, RecentState
 from geodesic.curricula.regression import NadarayaWatson
 
 
-@dataclass(frozen=True, repr=False)
-class ProCuRLTargetState(State):
-    """recent: the last episodes; fresh: episodes since the last update; low, high: the range of all scores so far."""
-
-    recent: Episodes = field(default_factory=lambda: Episodes.empty(1))
-    fresh: int = 0
-    low: float = math.inf
-    high: float = -math.inf
-
-
 @dataclass(frozen=True)
-class ProCuRLTarget(Curriculum[ProCuRLTargetState]):
-    """Contexts drawn by how much is to be learned in them, weighed by how near and how learnable the target is.
+class ProCuRLTarget(Curriculum[RecentState]):
+    """Contexts drawn by how much the agent can learn in them, and by how near and how learnable the target is.
 
         p(c) ~ exp(beta max_c* V(c) (1 - V(c)) V(c*) (1 - V(c*)) exp(-|c - c*|)),
 
-    c over a pool of contexts drawn once (the whole support of a discrete space), c* over `target_samples` of the
-    target, |.| in the units of the contexts, V in [0, 1] the agent's chance of success. Where V is 0 on all of the
-    target, and before the first update, p is uniform. No threshold and no end: a "stage" is an update, every
+    c from a pool of contexts drawn once (the whole support of a discrete space), c* from `target_samples` of the
+    target, |.| in the units of the contexts, V in [0, 1] the agent's chance of success. If V is 0 on all of the target,
+    and before the first update, p is uniform. There is no threshold and no end: a "stage" is an update, every
     `episodes_per_update` episodes.
 
-    Differs from the paper: V is a kernel regression (Nadaraya-Watson, `width` in diagonals of the space) of the last
-    `memory` episodes' scores, scaled to the range of all scores so far, where the paper asks PPO's critic at the start
-    state, clipped to [0, 1]: curricula see episodes, not learners. The pool has 1000 contexts, theirs 10,000; the
-    samples of the target are drawn once, theirs at each update.
+    Differs from the paper: V is a kernel regression (Nadaraya-Watson) of the last `memory` episodes' scores, scaled to
+    the range of all scores so far, where the paper evaluates PPO's critic at the start state, clipped to [0, 1]:
+    curricula see episodes, not learners. The pool has 1000 contexts, theirs 10,000; the samples of the target are drawn
+    once, theirs at each update.
+
+    Args:
+        target: The contexts to master.
+        space: Where contexts live; bounded.
+        beta: How strongly contexts differ in probability.
+        target_samples: How many samples of the target c* ranges over.
+        pool: How many contexts c ranges over.
+        memory: How many of the latest episodes V is fitted to.
+        bandwidth: Of the kernel, in diagonals of the space.
+        episodes_per_update: How many episodes come between two updates.
+        score: The score of an episode that V is fitted to.
     """
 
-    state_type: ClassVar[type[State]] = ProCuRLTargetState
+    colour: ClassVar[str | None] = "#44AA99"
 
     target: Particles
-    space: ContextSpace
-    beta: float = 110.0
-    target_samples: int = 400
-    pool: int = 1000
-    memory: int = 300
-    width: float = 0.05
-    episodes_per_update: int = 40
+    space: BoundedSpace
+    beta: NonNegative = 110.0
+    target_samples: Size = 400
+    pool: Size = 1000
+    memory: Count = 300
+    bandwidth: Positive = 0.05
+    episodes_per_update: Count = 40
 
-    def __post_init__(self) -> None:
-        check(self, space=as_bounded, beta=as_nonnegative, width=as_positive, target_samples=as_size, pool=as_size)
-        check(self, memory=as_count, episodes_per_update=as_count)
-        super().__post_init__()
+    def init(self, rng: np.random.Generator) -> RecentState:
+        """A uniform pool of contexts."""
+        return RecentState(self.space.uniform(self.pool, rng), recent=EpisodeBatch.empty(self.space.dim))
 
-    def init(self, rng: np.random.Generator) -> ProCuRLTargetState:
-        return ProCuRLTargetState(self.space.uniform(self.pool, rng), recent=Episodes.empty(self.space.dim))
-
-    def update(self, state: ProCuRLTargetState, episodes: Episodes, rng: np.random.Generator) -> ProCuRLTargetState:
-        if not self.heard(state, episodes, rng):
+    def update(self, state: RecentState, episodes: EpisodeBatch, rng: np.random.Generator) -> RecentState:
+        """The state after more episodes, with new weights after every `episodes_per_update` of them."""
+        if not self.has_episodes(state, episodes, rng):
             return state
-        state = self.absorb(state, episodes)
+        state = state.absorb(episodes, self.memory, self.score)
         if state.fresh < self.episodes_per_update:
             return state
         points = state.distribution.points
@@ -72,35 +69,43 @@ class ProCuRLTarget(Curriculum[ProCuRLTargetState]):
         return state.replace(
             distribution=Particles(points, np.exp(appeal - appeal.max())),
             stage=state.stage + 1,
-            event="weighed anew",
+            event="reweighted",
             fresh=0,
         )
 
-    def absorb(self, state: ProCuRLTargetState, episodes: Episodes) -> ProCuRLTargetState:
-        return state.replace(
-            recent=state.recent.followed_by(episodes)[-self.memory :],
-            fresh=state.fresh + len(episodes),
-            low=min(state.low, float(episodes.returns.min())),
-            high=max(state.high, float(episodes.returns.max())),
-        )
+    def appeal(self, state: RecentState, points: FloatArray) -> FloatArray:
+        """Compute the logarithm of p, divided by beta and up to a constant.
 
-    def appeal(self, state: ProCuRLTargetState, points: FloatArray) -> FloatArray:
-        """What beta multiplies (n,), in contexts (n, d)."""
+        Args:
+            state: The state.
+            points: Contexts (n, d).
+
+        Returns:
+            The values (n,).
+        """
         from scipy.spatial.distance import cdist
 
         here, there = (value * (1 - value) for value in (self.chance(state, points), self.chance(state, self.goals)))
         return np.asarray(here * (np.exp(-cdist(points, self.goals)) * there).max(axis=1))
 
-    def chance(self, state: ProCuRLTargetState, points: FloatArray) -> FloatArray:
-        """V (n,) in contexts (n, d); 0 while all scores are the same: nothing tells success from failure."""
+    def chance(self, state: RecentState, points: FloatArray) -> FloatArray:
+        """Estimate V, the chance of success.
+
+        Args:
+            state: The state.
+            points: Contexts (n, d).
+
+        Returns:
+            The chances (n,); 0 while all scores are equal.
+        """
         if state.high <= state.low:
             return np.zeros(len(points))
-        scores = (state.recent.returns - state.low) / (state.high - state.low)
-        return NadarayaWatson(state.recent.contexts, scores, self.width, self.space.unit_length).predict(points)
+        scores = (state.recent.scores(self.score) - state.low) / (state.high - state.low)
+        return NadarayaWatson(state.recent.contexts, scores, self.bandwidth, self.space.unit_length).predict(points)
 
     @cached_property
     def goals(self) -> FloatArray:
-        """The samples (m, d) of the target: all of its points where they are few."""
+        """The samples (m, d) of the target: all of its points if they are few."""
         support = self.target.merged()
         if len(support) <= self.target_samples:
             return support.points

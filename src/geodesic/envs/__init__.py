@@ -1,75 +1,56 @@
-"""Environments by name. The module of each is imported when it is used."""
+"""Environments by name.
+
+The table of a built-in task (`geodesic/tasks/NAME.toml`) states its environment's class, its id in Gymnasium and a line
+on it. The modules are imported when they are used, because they load JAX.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
-from importlib import import_module
+from importlib import import_module, resources
+from pkgutil import resolve_name
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 from geodesic.checks import as_name
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, format_error
 
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """Where an environment lives and what it is called in Gymnasium."""
+    """What a task's table states of its environment.
 
-    module: str
-    class_name: str
+    Args:
+        reference: The class, as "module:Class".
+        gym_id: The environment's id in Gymnasium.
+        summary: One line on it.
+        on_host: It is a Gymnasium environment, not a contextual MDP in JAX.
+    """
+
+    reference: str
     gym_id: str
     summary: str
-    on_host: bool = False  # a Gymnasium environment of its own, not a contextual MDP in JAX
-
-    def make(self, **options: Any) -> Any:
-        """The contextual MDP, or the environment where it is one on the host."""
-        return getattr(import_module(self.module), self.class_name)(**options)
+    on_host: bool = False
 
 
-REGISTRY: dict[str, EnvSpec] = {
-    "maze": EnvSpec("geodesic.envs.maze", "Maze", "geodesic/Maze-v0", "11 x 11 maze; context: start cell (discrete)"),
-    "point-mass": EnvSpec(
-        "geodesic.envs.point_mass",
-        "PointMass",
-        "geodesic/PointMass-v0",
-        "wall with a gate; context: gate position and width",
-    ),
-    "fetch-push": EnvSpec(
-        "geodesic.envs.fetch_push",
-        "FetchPush",
-        "geodesic/FetchPush-v0",
-        "robot arm that pushes a box (MuJoCo); context: goal position",
-        on_host=True,
-    ),
-    "u-maze": EnvSpec(
-        "geodesic.envs.u_maze", "UMaze", "geodesic/UMaze-v0", "U-shaped corridor; context: goal position"
-    ),
-    "e-maze": EnvSpec(
-        "geodesic.envs.e_maze", "EMaze", "geodesic/EMaze-v0", "20 x 20 maze of heights; context: goal cell (discrete)"
-    ),
-    "sparse-goal": EnvSpec(
-        "geodesic.envs.sparse_goal",
-        "SparseGoal",
-        "geodesic/SparseGoal-v0",
-        "corridor around a square, reward at the goal only; context: goal position and tolerance",
-    ),
-    "point-mass-bimodal": EnvSpec(
-        "geodesic.envs.point_masses",
-        "BimodalPointMass",
-        "geodesic/PointMassBimodal-v0",
-        "point-mass with a target of two modes, gates at 3 and -3",
-    ),
-    "point-mass-nd": EnvSpec(
-        "geodesic.envs.point_masses",
-        "PointMassND",
-        "geodesic/PointMassND-v0",
-        "point-mass with contexts of 3 k values, point-mass-nd:k=10",
-    ),
-}
+def _read_specs() -> dict[str, EnvSpec]:
+    folder = resources.files("geodesic").joinpath("tasks")
+    found = {}
+    for name in sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml")):
+        facts = tomllib.loads(folder.joinpath(f"{name}.toml").read_text(encoding="utf-8"))["environment"]
+        found[name] = EnvSpec(facts.pop("class"), **facts)
+    return found
 
-# Other libraries' environments in JAX, by name only: what needs an extra is imported when it is asked for.
+
+REGISTRY: dict[str, EnvSpec] = _read_specs()
+
+# Adapters of other libraries' environments, by name only: they need extras.
 ADAPTERS = {"from_gymnax": "geodesic.integrations.gymnax", "from_brax": "geodesic.integrations.brax"}
+
+__all__ = ["REGISTRY", "EnvSpec", "from_brax", "from_gymnax", "make", "make_gymnasium", "make_vector", "register"]
 
 
 def __getattr__(name: str) -> Any:
@@ -78,20 +59,46 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(ADAPTERS[name]), name)
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def make(name: str, **options: Any) -> Any:
-    """The contextual MDP of this name; for one on the host, the Gymnasium environment."""
+    """Create an environment.
+
+    Args:
+        name: A key of `REGISTRY`.
+        **options: Arguments of its class.
+
+    Returns:
+        The contextual MDP, or the Gymnasium environment if it is not written in JAX.
+
+    Raises:
+        UnknownName: If there is no such environment.
+        InvalidInput: If an option is unknown or has an invalid value.
+    """
     spec = REGISTRY[as_name(name, "environment", REGISTRY)]
     try:
-        return spec.make(**options)
+        return resolve_name(spec.reference)(**options)
     except TypeError as error:
-        raise InvalidInput(f"expected options of the environment {name}: {error}") from error
+        raise InvalidInput(f"expected options of the environment {name}: {format_error(error)}") from error
 
 
 def make_gymnasium(name: str, render_mode: str | None = None, **options: Any) -> gym.Env[Any, Any]:
-    """The Gymnasium environment of this name, on its target to begin with; `gymnasium.make` calls it."""
-    import numpy as np
+    """Create a Gymnasium environment that draws its target contexts; `gymnasium.make` calls this.
 
-    from geodesic.envs.gymnasium import ContextualEnv
+    Args:
+        name: A key of `REGISTRY`.
+        render_mode: None or "rgb_array".
+        **options: Arguments of its class.
+
+    Returns:
+        The environment.
+
+    Raises:
+        InvalidInput: If an argument is invalid.
+    """
+    from geodesic.envs.cmdp import ContextualEnv
 
     if name in REGISTRY and REGISTRY[name].on_host:
         env: gym.Env[Any, Any] = make(name, render_mode=render_mode, **options)
@@ -103,17 +110,28 @@ def make_gymnasium(name: str, render_mode: str | None = None, **options: Any) ->
 def make_vector(
     name: str, num_envs: int, autoreset_mode: Any = "NextStep", **options: Any
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Many of this environment, stepped by one compiled program; `gymnasium.make_vec` calls it."""
-    import numpy as np
+    """Create many copies of an environment in one compiled program; `gymnasium.make_vec` calls this.
 
-    from geodesic.envs.vector import VectorContextualEnv
+    Args:
+        name: The name of an environment in JAX.
+        num_envs: Number of copies.
+        autoreset_mode: A mode of `gymnasium.vector.AutoresetMode`.
+        **options: Arguments of its class.
+
+    Returns:
+        The vector environment.
+
+    Raises:
+        InvalidInput: If an argument is invalid.
+    """
+    from geodesic.envs.cmdp import VectorContextualEnv
 
     mdp = make(name, **options)
     return VectorContextualEnv(mdp, mdp.context_space, mdp.target(np.random.default_rng(0)), num_envs, autoreset_mode)
 
 
 def register() -> None:
-    """Make the environments known to `gymnasium.make` and `gymnasium.make_vec`."""
+    """Register the environments with Gymnasium; `import geodesic` calls this."""
     for name, spec in REGISTRY.items():
         if spec.gym_id not in gym.registry:
             gym.register(

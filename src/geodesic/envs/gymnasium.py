@@ -1,239 +1,183 @@
-"""Contextual environments as ordinary Gymnasium ones: those in JAX, and anyone's.
+"""Gymnasium environments with a context: yours in a wrapper, and what ours share with it.
 
-Both draw the context of an episode at every reset, from a distribution that `set_distribution` replaces, unless
-`reset(options={"context": c})` names one; both put it, with the stage of the distribution, into `info`.
+All draw a context at every reset from a distribution that `set_distribution` replaces, unless
+`reset(options={"context": c})` names one. All report the context and the stage of its distribution in `info`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from geodesic.checks import as_a, as_array, as_flag, as_integer
+from geodesic.checks import as_array, as_boolean, as_function, as_integer, check_instance
 from geodesic.contexts import ContextSpace, FloatArray, Particles, Side
-from geodesic.errors import InvalidInput, shown
-from geodesic.runtime import check_not_forked
+from geodesic.errors import InvalidInput, format_error, short_repr
 
-if TYPE_CHECKING:
-    import jax
-
-    from geodesic.envs.cmdp import ContextualMDP, EnvState
-
-Apply = Callable[..., None]  # apply(env, **context)
+SetContext = Callable[..., None]  # set_context(env, **context)
+Contexts = ContextSpace | Mapping[str, Side]  # a space, or name and bounds of each value
 Info = dict[str, Any]
 Env = gym.Env[Any, Any]
 Space = gym.Space[Any]
 
 
-class ContextDraws:
-    """The distribution that episodes take their contexts from, and the context of the one under way."""
+class ContextSampler:
+    """Draws the context of each episode and keeps that of the current one; the base of environments that do so.
 
-    def __init__(self, space: ContextSpace, distribution: Particles) -> None:
-        self.space = as_a(ContextSpace, space, "space")
-        self.replace(distribution, 0)
-        self.context: FloatArray = distribution.points[0]
-        self.began = 0
-        self.next: FloatArray | None = None  # of the next episode, where it is settled
+    Args:
+        space: The space that contexts must lie in.
+        distribution: Where contexts are drawn from; its stage is 0.
 
-    def replace(self, distribution: Particles, stage: int) -> None:
-        self.space.check(as_a(Particles, distribution, "distribution").points, "distribution")
-        self.distribution, self.stage = distribution, as_integer(stage, "stage")
+    Attributes:
+        context_space: The space that contexts lie in.
+        distribution: The distribution that contexts are drawn from.
+        stage: Its stage.
+        context: Context (d,) of the current episode.
+        episode_stage: Stage of the distribution that the current episode's context was drawn from.
+        next_context: Context (d,) of the next episode if it is fixed, else None. `set_attr("next_context", contexts)`
+            of a vector environment fixes one for each of its environments before they reset themselves.
+    """
 
-    def begin(self, options: Info | None, rng: np.random.Generator) -> FloatArray:
-        """The context of the next episode: the one asked for, else one drawn."""
-        if options is not None:
-            as_a(dict, options, "options")
-        asked, self.next = (options or {}).get("context", self.next), None
-        one = None if asked is None else np.atleast_2d(as_array(asked, "context"))
-        drawn = self.distribution.sample(rng, 1) if one is None else self.space.check(one)
-        self.context, self.began = drawn[0], self.stage
-        return self.context
-
-    def info(self) -> Info:
-        return {"context": self.context.copy(), "stage": self.began}
-
-
-class Contextual:
-    """What both kinds of environment offer around their draws."""
-
-    draws: ContextDraws
     context_space: ContextSpace
 
-    @property
-    def context(self) -> FloatArray:
-        return self.draws.context
-
-    @property
-    def distribution(self) -> Particles:
-        return self.draws.distribution
-
-    @property
-    def next_context(self) -> FloatArray | None:
-        """The next episode's, where it is settled: a vector environment's `set_attr("next_context", [...])` names one
-        for each of its environments before they reset themselves."""
-        return self.draws.next
-
-    @next_context.setter
-    def next_context(self, context: ArrayLike) -> None:
-        self.draws.next = self.context_space.check(np.atleast_2d(context))[0]
+    def __init__(self, space: ContextSpace, distribution: Particles) -> None:
+        self.context_space = check_instance(ContextSpace, space, "space")
+        self.set_distribution(distribution)
+        self.context: FloatArray = distribution.points[0]
+        self.episode_stage = 0
+        self.next_context: ArrayLike | None = None
 
     def set_distribution(self, distribution: Particles, stage: int = 0) -> None:
-        """Draw the contexts of the next episodes from here; the one under way keeps its own."""
-        self.draws.replace(distribution, stage)
+        """Draw the contexts of the next episodes from another distribution; the current episode keeps its context.
+
+        Args:
+            distribution: Particles inside the context space.
+            stage: The stage that the distribution belongs to, reported in `info`.
+
+        Raises:
+            InvalidInput: If a particle lies outside the context space.
+        """
+        self.context_space.check(check_instance(Particles, distribution, "distribution").points, "distribution")
+        self.distribution, self.stage = distribution, as_integer(stage, "stage")
+
+    def start_episode(self, options: Info | None, rng: np.random.Generator) -> FloatArray:
+        """Return the context of a new episode: the one in the options, else `next_context`, else a draw."""
+        if options is not None:
+            check_instance(dict, options, "options")
+        given, self.next_context = (options or {}).get("context", self.next_context), None
+        if given is None:
+            points = self.distribution.sample(rng, 1)
+        else:
+            points = self.context_space.check(np.atleast_2d(as_array(given, "context")))
+        self.context, self.episode_stage = points[0], self.stage
+        return self.context
+
+    def episode_info(self) -> Info:
+        """Return the current episode's entries of `info`."""
+        return {"context": self.context.copy(), "stage": self.episode_stage}
 
 
-def put_context(env: Contextual, **context: float) -> None:
-    """`apply` of a task whose environment draws contexts of itself: its next episodes have this one."""
+def find_sampler(env: Env) -> ContextSampler | None:
+    """The wrapper, or the environment within its wrappers, that draws contexts."""
+    while isinstance(env, gym.Wrapper) and not isinstance(env, ContextSampler):
+        env = env.env
+    return env if isinstance(env, ContextSampler) else None
+
+
+def put_context(env: ContextSampler, **context: float) -> None:
+    """Let the next episodes of a contextual environment have this context; the `set_context` of a `Task` around it."""
     env.set_distribution(Particles(np.array([[*context.values()]])))
 
 
-class ContextualEnv(Contextual, gym.Env[NDArray[np.float32], Any]):
-    """The Gymnasium side of a contextual MDP in JAX."""
+class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+    """Any Gymnasium environment with a context: named values within bounds, set before every reset.
 
-    metadata: Info = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
+    Contexts are drawn uniformly from the space until `set_distribution`, with a generator that `reset(seed=...)` seeds
+    and that is independent of the environment's.
 
-    def __init__(
-        self, mdp: ContextualMDP, space: ContextSpace, distribution: Particles, render_mode: str | None = None
-    ) -> None:
-        import jax
+    Args:
+        env: The environment.
+        contexts: Name and bounds of each context value, or a `ContextSpace`.
+        set_context: A function `set_context(env, **context)` that receives the unwrapped environment.
+        observe_context: Append the context, scaled to [-1, 1], to a Box observation, or add it to a Dict observation as
+            the entry "context".
 
-        if not (render_mode is None or (isinstance(render_mode, str) and render_mode in self.metadata["render_modes"])):
-            raise InvalidInput(f"expected render_mode None or 'rgb_array', got {shown(render_mode)}")
-        self.mdp = mdp
-        self.render_mode = render_mode
-        self.observation_space = mdp.observation_space
-        self.action_space = mdp.action_space
-        self.context_space = space
-        self.draws = ContextDraws(space, distribution)
-        self._state: EnvState = None
-        self._reset = jax.jit(self.pure_reset)
-        self._step = jax.jit(self.pure_step)
+    Raises:
+        InvalidInput: If an argument is invalid, or the observation space cannot take the context.
 
-    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[NDArray[np.float32], Info]:
-        import jax
-
-        check_not_forked()
-        super().reset(seed=_as_seed(seed))
-        context = self.draws.begin(options, self.np_random)
-        self._steps = 0
-        self._key = jax.random.key(int(self.np_random.integers(2**31)))
-        self._state, self._key, obs = self._reset(self._key, np.asarray(context, np.float32))
-        return np.asarray(obs), self.draws.info()
-
-    def step(self, action: ArrayLike) -> tuple[NDArray[np.float32], float, bool, bool, Info]:
-        given = _as_action(action, self.action_space)
-        if not self.action_space.contains(given):
-            raise InvalidInput(f"expected an action in {self.action_space}, got {shown(action)}")
-        if self._state is None:
-            raise InvalidInput("expected reset() before the first step(), got none")
-        self._state, self._key, obs, reward, terminated, success = self._step(
-            self._state, np.asarray(action), self._key, np.asarray(self.context, np.float32)
-        )
-        self._steps += 1
-        truncated = self._steps >= self.mdp.max_steps and not bool(terminated)
-        known = {} if np.isnan(float(success)) else {"is_success": bool(success)}
-        return np.asarray(obs), float(reward), bool(terminated), truncated, {**self.draws.info(), **known}
-
-    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
-        import jax
-
-        if self.render_mode is None:
-            gym.logger.warn("render() without render_mode; try gym.make(..., render_mode='rgb_array')")
-            return None
-        if self._state is None:
-            raise InvalidInput("expected reset() before render(), got none")
-        return self.mdp.image(jax.device_get(self._state), self.context)
-
-    def pure_reset(self, key: jax.Array, context: jax.Array) -> tuple[EnvState, jax.Array, jax.Array]:
-        """The first state of an episode, the next key and the observation."""
-        import jax
-
-        key, start, look = jax.random.split(key, 3)
-        state = self.mdp.initial(start, context)
-        return state, key, self.mdp.observation(state, look, context)
-
-    def pure_step(self, state: EnvState, action: jax.Array, key: jax.Array, context: jax.Array) -> tuple[Any, ...]:
-        """The next state and key, and then observation, reward, whether it is terminal, and success."""
-        import jax
-
-        key, move, look = jax.random.split(key, 3)
-        next_state = self.mdp.transition(state, action, move, context)
-        return (
-            next_state,
-            key,
-            self.mdp.observation(next_state, look, context),
-            self.mdp.reward(state, action, next_state, look, context),
-            self.mdp.terminal(next_state, look, context),
-            self.mdp.success(next_state, context),
-        )
-
-
-class ContextWrapper(Contextual, gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
-    """Any Gymnasium environment with a context: named values within bounds, put into it before every reset.
-
-        def apply(env, length):
-            env.length = length
-
-        env = ContextWrapper(gym.make("CartPole-v1"), {"length": (0.1, 2.0)}, apply)
-
-    `apply(env, **context)` gets the unwrapped environment. With observe=True the context, scaled to [-1, 1], is
-    appended to a Box observation, or is the entry "context" of a Dict one. Contexts are drawn uniformly from the
-    space until `set_distribution`, with a generator of their own that `reset(seed=...)` starts anew.
+    Example:
+        >>> import gymnasium as gym
+        >>> def set_context(env, length):
+        ...     env.length = length
+        >>> env = ContextWrapper(gym.make("CartPole-v1"), {"length": (0.1, 2.0)}, set_context)
+        >>> obs, info = env.reset(seed=0, options={"context": [1.5]})
+        >>> env.unwrapped.length, info["context"].tolist(), obs.shape
+        (1.5, [1.5], (5,))
     """
 
-    def __init__(
-        self,
-        env: Env,
-        contexts: ContextSpace | Mapping[str, Side],
-        apply: Apply,
-        observe: bool = True,
-    ) -> None:
-        as_a(gym.Env, env, "env")
-        as_flag(observe, "observe")
+    def __init__(self, env: Env, contexts: Contexts, set_context: SetContext, observe_context: bool = True) -> None:
+        check_instance(gym.Env, env, "env")
+        as_boolean(observe_context, "observe_context")
         gym.utils.RecordConstructorArgs.__init__(
-            self, _disable_deepcopy=True, contexts=contexts, apply=apply, observe=observe
+            self, _disable_deepcopy=True, contexts=contexts, set_context=set_context, observe_context=observe_context
         )
         gym.Wrapper.__init__(self, env)
-        self.context_space = contexts if isinstance(contexts, ContextSpace) else ContextSpace.named(contexts)
-        if not callable(apply):
-            raise InvalidInput(f"expected apply to be a function apply(env, **context), got {shown(apply)}")
-        self.apply = apply
-        self.observe = observe
+        space = contexts if isinstance(contexts, ContextSpace) else ContextSpace.named(contexts)
+        ContextSampler.__init__(self, space, space.uniform(1000, np.random.default_rng(0)))
+        self.set_context = as_function(set_context, "set_context")
+        self.observe_context = observe_context
         self._rng = np.random.default_rng()
-        self.draws = ContextDraws(self.context_space, self.context_space.uniform(1000, np.random.default_rng(0)))
-        if observe:
-            self.observation_space = _extended(env.observation_space, self.context_space)
+        if observe_context:
+            self.observation_space = _extended(env.observation_space, space)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
-        _as_seed(seed)
+        """Set the next context and start an episode.
+
+        Args:
+            seed: Seeds the draws of contexts and the inner environment.
+            options: `"context"` names the context; the other options reach the inner environment.
+
+        Returns:
+            The observation, and `info` with the context and its stage.
+
+        Raises:
+            InvalidInput: If the seed or the context is invalid, or `set_context` failed.
+        """
+        as_episode_seed(seed)
         if seed is not None:
             self._rng = np.random.default_rng([seed, 0x637478])
-        context = self.draws.begin(options, self._rng)
-        self._put(context)
+        self._set_context(self.start_episode(options, self._rng))
         rest = {key: value for key, value in (options or {}).items() if key != "context"}
         obs, info = self.env.reset(seed=seed, options=rest or None)
-        return self._with_context(obs), {**info, **self.draws.info()}
+        return self._with_context(obs), {**info, **self.episode_info()}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        return self._with_context(obs), reward, terminated, truncated, {**info, **self.draws.info()}
+        """Take one step of the inner environment.
 
-    def _put(self, context: FloatArray) -> None:
+        Args:
+            action: The action.
+
+        Returns:
+            What the inner environment returns, with the context in observation and `info`.
+        """
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return self._with_context(obs), reward, terminated, truncated, {**info, **self.episode_info()}
+
+    def _set_context(self, context: FloatArray) -> None:
         values = {name: float(value) for name, value in zip(self.context_space.names, context)}
         try:
-            self.apply(self.env.unwrapped, **values)
+            self.set_context(self.env.unwrapped, **values)
         except Exception as error:
             raise InvalidInput(
-                f"expected apply(env, {', '.join(values)}) to put a context into {self.env.unwrapped}, "
-                f"got {type(error).__name__}: {error}"
+                f"expected set_context(env, {', '.join(values)}) to set the context of {self.env.unwrapped}, "
+                f"got {format_error(error)}"
             ) from error
 
     def _with_context(self, obs: Any) -> Any:
-        if not self.observe:
+        if not self.observe_context:
             return obs
         scaled = (2 * self.context_space.to_unit(self.context[None])[0] - 1).astype(np.float32)
         if isinstance(obs, dict):
@@ -241,32 +185,30 @@ class ContextWrapper(Contextual, gym.Wrapper[Any, Any, Any, Any], gym.utils.Reco
         return np.concatenate([obs, scaled.astype(obs.dtype)])
 
 
-def _as_seed(seed: object) -> int | None:
-    """Gymnasium takes any integer from 0 on."""
+def as_episode_seed(seed: object) -> int | None:
+    """Check a seed: Gymnasium takes any integer from 0."""
     return None if seed is None else as_integer(seed, "seed", 0, 2**63)
 
 
-def _as_action(action: ArrayLike, space: Space) -> Any:
-    """In the type of the action space; not a number that loses its fraction on the way there."""
-    given = as_array(action, "an action")
-    if isinstance(space, gym.spaces.Discrete) and (given.ndim or given != np.floor(given) or abs(given) > 2**31):
-        raise InvalidInput(f"expected an action in {space}, got {shown(action)}")
-    return given.astype(space.dtype)
+def as_render_mode(value: object) -> str | None:
+    """Check the render mode of an environment that only makes pictures."""
+    if value is None or (isinstance(value, str) and value == "rgb_array"):
+        return value
+    raise InvalidInput(f"expected render_mode None or 'rgb_array', got {short_repr(value)}")
 
 
 def _extended(space: Space, contexts: ContextSpace) -> Space:
-    """The observation space with the context in it."""
+    """The observation space with the context added."""
     if isinstance(space, gym.spaces.Dict):
         if "context" in space.spaces:
-            raise InvalidInput("expected a Dict observation without an entry 'context'; try observe=False")
+            raise InvalidInput("expected a Dict observation without an entry 'context'; try observe_context=False")
         box = gym.spaces.Box(-1.0, 1.0, (contexts.dim,), np.float32)
         return gym.spaces.Dict({**space.spaces, "context": box})
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and np.issubdtype(space.dtype, np.floating):
         ones = np.ones(contexts.dim, space.dtype)
-        return gym.spaces.Box(
-            np.concatenate([space.low, -ones]), np.concatenate([space.high, ones]), dtype=cast(Any, space.dtype).type
-        )
+        low, high = np.concatenate([space.low, -ones]), np.concatenate([space.high, ones])
+        return gym.spaces.Box(low, high, dtype=cast(Any, space.dtype).type)
     raise InvalidInput(
         f"expected a Dict or a one-dimensional Box of floats to append the context to, got {space}; "
-        f"try observe=False, or flatten the observation first"
+        f"try observe_context=False, or flatten the observation first"
     )

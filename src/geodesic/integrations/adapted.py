@@ -1,127 +1,128 @@
-"""What environments of other libraries in JAX have in common once they are contextual MDPs."""
+"""Base class of contextual MDPs around environments of other JAX libraries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodesic.checks import as_flag
-from geodesic.contexts import ContextSpace, Side
+from geodesic.checks import as_boolean, explain_errors
+from geodesic.contexts import ContextSpace
 from geodesic.envs.cmdp import ContextualMDP
-from geodesic.errors import GeodesicError, InvalidInput, told
+from geodesic.envs.gymnasium import Contexts
+from geodesic.errors import InvalidInput
 
-Physics = Any  # what a context goes into: gymnax's params, brax's sys, a MuJoCo model
-PutContext = Callable[..., Physics]  # apply(physics, **context) -> physics with the context in it
-Tree = Any
+Physics = Any  # what a context changes: gymnax's params, brax's sys, a MuJoCo model
+SetContext = Callable[..., Physics]  # set_context(physics, **context) -> physics with the context
 
 
 class Step(NamedTuple):
-    """The library's own state, and what it said of it. It says all at once, where the contract asks one by one."""
+    """The result of a library's reset or step, kept as the MDP's state, whose functions return its parts.
 
-    inner: Tree
+    Args:
+        inner: The library's state.
+        obs: The observation.
+        reward: The reward.
+        terminated: Whether the episode terminated.
+    """
+
+    inner: Any
     obs: jax.Array
     reward: jax.Array
     terminated: jax.Array
 
 
 class Adapted(ContextualMDP):
-    """A contextual MDP whose functions are another library's. A subclass gives `begin` and `go`, with a physics that
-    has the context in it, and states action_space and max_steps before it calls `ready`.
+    """A contextual MDP whose functions are another library's.
 
-    Observations are flat and float32, their space without bounds: contexts may move them. With observe=True the
-    context, scaled to [-1, 1], is appended.
+    A subclass implements `reset_env` and `step_env`, sets `action_space` and `max_steps`, and then calls `trace`.
+    Observations are flat and float32. Their space has no bounds, because contexts may change them.
+
+    Args:
+        physics: What a context changes.
+        contexts: Name and bounds of each context value, or a `ContextSpace`.
+        set_context: A function `set_context(physics, **context)` that returns the physics with the context.
+        observe_context: Append the context, scaled to [-1, 1], to the observation.
+
+    Raises:
+        InvalidInput: If an argument is invalid.
     """
 
-    def __init__(
-        self,
-        physics: Physics,
-        contexts: ContextSpace | Mapping[str, Side],
-        apply: PutContext,
-        observe: bool,
-    ) -> None:
+    def __init__(self, physics: Physics, contexts: Contexts, set_context: SetContext, observe_context: bool) -> None:
         super().__init__()
         self.context_space = contexts if isinstance(contexts, ContextSpace) else ContextSpace.named(contexts)
         self.physics = physics
-        self.apply = apply
-        self.observe = as_flag(observe, "observe")
+        self.set_context = set_context
+        self.observe_context = as_boolean(observe_context, "observe_context")
         self._low = np.asarray(self.context_space.low, np.float32)
-        self._sides = np.asarray(self.context_space.sides if observe else self._low, np.float32)
+        self._sides = np.asarray(self.context_space.sides if observe_context else self._low, np.float32)
 
-    def begin(self, rng: jax.Array, physics: Physics) -> Step:
-        """The beginning of an episode."""
+    def reset_env(self, rng: jax.Array, physics: Physics) -> Step:
+        """Start an episode with this physics."""
         raise NotImplementedError
 
-    def go(self, inner: Tree, action: jax.Array, rng: jax.Array, physics: Physics) -> Step:
-        """One step on."""
+    def step_env(self, inner: Any, action: jax.Array, rng: jax.Array, physics: Physics) -> Step:
+        """Take one step with this physics."""
         raise NotImplementedError
 
-    def ready(self) -> None:
-        """Look once, without computing anything, whether contexts go in; observations have the size found."""
+    def trace(self) -> None:
+        """Trace a reset without running it: check that contexts can be set, and find the size of observations."""
         names, context = ", ".join(self.context_space.names), np.asarray(self.context_space.low, np.float32)
-        try:
+        with explain_errors(f"expected a reset that JAX can trace with {names} as arguments, got "):
             state = jax.eval_shape(self.initial, jax.random.key(0), context)
             shape = jax.eval_shape(self.observation, state, jax.random.key(0), context).shape
-        except GeodesicError:
-            raise
-        except Exception as error:
-            raise InvalidInput(
-                f"expected a reset with {names} as numbers that are not known before it runs, got {told(error)}"
-            ) from error
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, shape, np.float32)
 
     def initial(self, rng: jax.Array, context: jax.Array) -> Step:  # type: ignore[override]
-        state: Step = _strong(self.begin(_raw(rng), self._with(context)))
-        return state
+        """Start an episode."""
+        return _strong(self.reset_env(_raw(rng), self._physics_with(context)))
 
     def transition(self, state: Step, action: jax.Array, rng: jax.Array, context: jax.Array) -> Step:  # type: ignore[override]
-        after: Step = _like(_strong(self.go(state.inner, action, _raw(rng), self._with(context))), state)
-        return after
+        """Take one step."""
+        inner = self.step_env(state.inner, action, _raw(rng), self._physics_with(context))
+        return _like(_strong(inner), state)
 
     def observation(self, state: Step, rng: jax.Array, context: jax.Array) -> jax.Array:  # type: ignore[override]
-        seen = jnp.ravel(state.obs).astype(jnp.float32)
-        if not self.observe:
-            return seen
-        return jnp.concatenate([seen, 2 * (context - self._low) / self._sides - 1])
+        """Return the flat observation, with the context if it is observed."""
+        obs = jnp.ravel(state.obs).astype(jnp.float32)
+        if not self.observe_context:
+            return obs
+        return jnp.concatenate([obs, 2 * (context - self._low) / self._sides - 1])
 
     def reward(  # type: ignore[override]
         self, state: Step, action: jax.Array, next_state: Step, rng: jax.Array, context: jax.Array
     ) -> jax.Array:
+        """Return the step's reward."""
         return jnp.reshape(next_state.reward, ()).astype(jnp.float32)
 
     def terminal(self, state: Step, rng: jax.Array, context: jax.Array) -> jax.Array:  # type: ignore[override]
+        """Return whether the episode terminated."""
         return jnp.reshape(state.terminated, ()) > 0
 
-    def _with(self, context: jax.Array) -> Physics:
+    def _physics_with(self, context: jax.Array) -> Physics:
         names = self.context_space.names
         if context.shape != (len(names),):
             raise InvalidInput(f"expected contexts of {', '.join(names)}, shape ({len(names)},), got {context.shape}")
-        values = {name: context[place] for place, name in enumerate(names)}
-        try:
-            return self.apply(self.physics, **values)
-        except GeodesicError:
-            raise
-        except Exception as error:
-            raise InvalidInput(
-                f"expected apply({type(self.physics).__name__}, {', '.join(names)}) to put a context into the physics, "
-                f"got {told(error)}"
-            ) from error
+        values = {name: context[index] for index, name in enumerate(names)}
+        call = f"set_context({type(self.physics).__name__}, {', '.join(names)})"
+        with explain_errors(f"expected {call} to return the physics with the context, got "):
+            return self.set_context(self.physics, **values)
 
 
 def _raw(key: jax.Array) -> jax.Array:
-    """A key as plain numbers: libraries keep keys in their states, which are saved as arrays."""
+    """A key as plain integers: libraries keep keys in their states, which are saved as arrays."""
     return jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
 
 
-def _strong(tree: Tree) -> Tree:
-    """Numbers of Python's among the leaves as arrays of a fixed type, or a second segment would compile again."""
-    return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.asarray(leaf).dtype), tree)
+def _strong(step: Step) -> Step:
+    """Python numbers among the leaves as arrays of a fixed type; weak types would make a second segment compile."""
+    return cast(Step, jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.asarray(leaf).dtype), step))
 
 
-def _like(tree: Tree, other: Tree) -> Tree:
-    """In the other's types: libraries begin with integers where they go on with floats, and the reverse."""
-    return jax.tree.map(lambda new, old: new.astype(old.dtype), tree, other)
+def _like(step: Step, other: Step) -> Step:
+    """A step in the types of another: some libraries reset to integers and step to floats, or vice versa."""
+    return cast(Step, jax.tree.map(lambda new, old: new.astype(old.dtype), step, other))

@@ -11,78 +11,96 @@ import jax
 import numpy as np
 
 from geodesic.checks import as_count, as_function
-from geodesic.contexts import ContextSpace, Side
-from geodesic.errors import InvalidInput, MissingExtra, shown
-from geodesic.integrations.adapted import Adapted, Physics, PutContext, Step
+from geodesic.envs.gymnasium import Contexts
+from geodesic.errors import InvalidInput, MissingExtra, short_repr
+from geodesic.integrations.adapted import Adapted, Physics, SetContext, Step
 
-MOST_STEPS = 1000  # what brax's own training takes
-PHYSICS = ("sys", "_mjx_model")  # where brax and MuJoCo Playground keep it
-POLICY = "state"  # of an observation in parts, the one that policies see, as both libraries' own training has it
+DEFAULT_STEPS = 1000  # as in brax's own training
+PHYSICS = ("sys", "_mjx_model")  # attribute of an environment of brax, of MuJoCo Playground
+POLICY = "state"  # the part of a Dict observation that policies see in both libraries' own training
 
 
 def from_brax(
     env: Any,
-    contexts: ContextSpace | Mapping[str, Side] | None = None,
-    apply: PutContext | None = None,
-    observe: bool = True,
+    contexts: Contexts | None = None,
+    set_context: SetContext | None = None,
+    observe_context: bool = True,
     max_steps: int | None = None,
 ) -> Brax:
-    """An environment of brax or MuJoCo Playground with a context, or brax's of this name, for `gd.Task(env=...)`.
+    """Convert an environment of brax or MuJoCo Playground to a contextual MDP, for `gd.Task(...)`.
 
-        def put(sys, gravity):
+        def set_context(sys, gravity):
             return sys.replace(gravity=jnp.array([0.0, 0.0, -gravity]))
 
-        gd.envs.from_brax("inverted_pendulum", contexts={"gravity": (5.0, 30.0, "m/s²")}, apply=put)
+        gd.envs.from_brax("inverted_pendulum", contexts={"gravity": (5.0, 30.0, "m/s²")}, set_context=set_context)
 
-    `apply(sys, **context)` gives the physics with the context in it: brax's `env.sys`, or Playground's
-    `env.mjx_model`. The environment is used without its wrappers, which begin every episode from one cached state.
-    max_steps: the time limit (default: the one in its wrappers or its configuration, else 1000).
+    The environment is used without its wrappers, which start every episode from one cached state.
+
+    Args:
+        env: The environment, or the name of one of brax's.
+        contexts: Name and bounds of each context value, or a `ContextSpace`.
+        set_context: A function `set_context(sys, **context)` that returns the physics with the context: brax's
+            `env.sys`, or Playground's `env.mjx_model`.
+        observe_context: Append the context, scaled to [-1, 1], to the observation.
+        max_steps: The time limit; by default that of its wrappers or its configuration, else 1000.
+
+    Returns:
+        The contextual MDP.
+
+    Raises:
+        InvalidInput: If an argument is invalid.
+        MissingExtra: If brax is named but not installed.
     """
     if isinstance(env, str):
         env = _named(env)
     bare = getattr(env, "unwrapped", None)
-    place = next((name for name in PHYSICS if hasattr(bare, name)), None)
-    if bare is None or place is None:
+    if not any(hasattr(bare, name) for name in PHYSICS):
         raise InvalidInput(
-            f"expected an environment of brax or MuJoCo Playground, or the name of one of brax's, got {shown(env)}"
+            f"expected an environment of brax or MuJoCo Playground, or the name of one of brax's, got {short_repr(env)}"
         )
     if contexts is None:
         raise InvalidInput('expected contexts=, such as {"gravity": (5.0, 20.0)}: name and bounds of each value')
-    if apply is None:
-        raise InvalidInput("expected apply=, a function apply(sys, **context) that gives a sys with the context in it")
+    if set_context is None:
+        raise InvalidInput(
+            "expected set_context=, a function set_context(sys, **context) that returns a sys with the context"
+        )
     limit = _limit(env) if max_steps is None else as_count(max_steps, "max_steps")
-    return Brax(bare, place, contexts, as_function(apply, "apply"), observe, limit)
+    return Brax(bare, contexts, as_function(set_context, "set_context"), observe_context, limit)
 
 
 class Brax(Adapted):
-    """An environment of brax or MuJoCo Playground with a context; see `from_brax`."""
+    """An environment of brax or MuJoCo Playground with a context; `from_brax` creates it.
+
+    Args:
+        env: The environment without its wrappers.
+        contexts: Name and bounds of each context value, or a `ContextSpace`.
+        set_context: A function `set_context(sys, **context)`.
+        observe_context: Append the context to the observation.
+        max_steps: The time limit.
+    """
 
     def __init__(
-        self,
-        env: Any,
-        place: str,
-        contexts: ContextSpace | Mapping[str, Side],
-        apply: PutContext,
-        observe: bool,
-        max_steps: int,
+        self, env: Any, contexts: Contexts, set_context: SetContext, observe_context: bool, max_steps: int
     ) -> None:
-        super().__init__(getattr(env, place), contexts, apply, observe)
+        self.attribute = next(name for name in PHYSICS if hasattr(env, name))
+        super().__init__(getattr(env, self.attribute), contexts, set_context, observe_context)
         self.env = env
-        self.place = place
         self.max_steps = max_steps
         self.action_space = gym.spaces.Box(-1.0, 1.0, (int(env.action_size),), np.float32)
-        self.ready()
+        self.trace()
 
-    def begin(self, rng: jax.Array, physics: Physics) -> Step:
-        return _step(self._in(physics).reset(rng))
+    def reset_env(self, rng: jax.Array, physics: Physics) -> Step:
+        """Start an episode with this physics."""
+        return _step(self._env_with(physics).reset(rng))
 
-    def go(self, inner: Any, action: jax.Array, rng: jax.Array, physics: Physics) -> Step:
-        return _step(self._in(physics).step(inner, action))
+    def step_env(self, inner: Any, action: jax.Array, rng: jax.Array, physics: Physics) -> Step:
+        """Take one step with this physics."""
+        return _step(self._env_with(physics).step(inner, action))
 
-    def _in(self, physics: Physics) -> Any:
-        """The environment with this physics."""
+    def _env_with(self, physics: Physics) -> Any:
+        """A copy of the environment with this physics."""
         env = copy.copy(self.env)
-        setattr(env, self.place, physics)
+        setattr(env, self.attribute, physics)
         return env
 
 
@@ -96,12 +114,12 @@ def _step(state: Any) -> Step:
 
 
 def _limit(env: Any) -> int:
-    """The time limit that a wrapper or a configuration states; an action that is repeated is one of ours."""
+    """The time limit of a wrapper or configuration. It counts repeated actions, so these are refused."""
     stated = env if hasattr(env, "episode_length") else getattr(env.unwrapped, "_config", None)
     repeat = getattr(stated, "action_repeat", 1)
     if repeat != 1:
         raise InvalidInput(f"expected an environment without action_repeat, got {repeat}; try max_steps=")
-    return as_count(int(getattr(stated, "episode_length", MOST_STEPS)), "episode_length")
+    return as_count(int(getattr(stated, "episode_length", DEFAULT_STEPS)), "episode_length")
 
 
 def _named(name: str) -> Any:
@@ -112,4 +130,4 @@ def _named(name: str) -> Any:
     try:
         return envs.get_environment(name)
     except KeyError:
-        raise InvalidInput(f"expected the name of an environment of brax, got {shown(name)}") from None
+        raise InvalidInput(f"expected the name of an environment of brax, got {short_repr(name)}") from None

@@ -1,50 +1,142 @@
-"""Learners by name: PPO and SAC as frozen hyperparameters with pure functions. Imported on use: they need JAX."""
+"""Learners by name: PPO, SAC, registered ones and those that installed packages announce.
+
+The built-in ones are imported when they are used, because they need JAX.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from geodesic.checks import as_a, as_name
-from geodesic.errors import InvalidInput, shown
+from geodesic.checks import check_instance
+from geodesic.errors import InvalidInput, UnknownName, format_error, short_repr
+from geodesic.registry import Registry, is_reference
 
 if TYPE_CHECKING:
-    from geodesic.learners.base import Learner
+    from geodesic.learners.base import Learner as Learner
+    from geodesic.learners.base import Transitions as Transitions
 
-REGISTRY = {
-    "ppo": ("PPO", "proximal policy optimisation; any actions"),
-    "sac": ("SAC", "soft actor-critic with a replay buffer; continuous actions"),
+REGISTRY: Registry[type[Any]] = Registry(
+    "learner", "geodesic.learners", {"ppo": "geodesic.learners.ppo:PPO", "sac": "geodesic.learners.sac:SAC"}
+)
+SUMMARIES = {  # here and not only in the docstrings, which cannot be read without importing JAX
+    "ppo": "proximal policy optimisation; any actions",
+    "sac": "soft actor-critic with a replay buffer; continuous actions",
 }
+Described = tuple[str, dict[str, Any]]  # a name and options
 DEFAULT = ("ppo", {"n_envs": 16, "rollout": 128, "batch_size": 256, "normalize_observations": True})
 
-Described = tuple[str, dict[str, Any]]
+__all__ = ["REGISTRY", "Learner", "Transitions", "describe", "make", "names", "register"]
 
 
-def learner_class(name: str) -> type[Any]:
-    as_name(name, "learner", REGISTRY)
-    found: type[Any] = getattr(import_module(f"geodesic.learners.{name}"), REGISTRY[name][0])
-    return found
+def __getattr__(name: str) -> Any:
+    if name not in ("Learner", "Transitions"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("geodesic.learners.base"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def register(name: str, cls: type[Any]) -> type[Any]:
+    """Make a learner available by name in this process.
+
+    Args:
+        name: The name, such as "reinforce".
+        cls: A class with the methods of `geodesic.learners.base.Learner`. The fields of a dataclass become its options,
+            and the first line of its docstring describes it in `geodesic list`.
+
+    Returns:
+        The class.
+
+    Raises:
+        InvalidInput: If the name is taken, or `cls` is not a class.
+    """
+    if not isinstance(cls, type):
+        raise InvalidInput(f"expected a learner's class, got {short_repr(cls)}")
+    return REGISTRY.register(name, cls)
+
+
+def names() -> dict[str, str]:
+    """List the learners; this does not import JAX.
+
+    Returns:
+        A one-line description of each, by name.
+    """
+    docs = {name: REGISTRY.known(name).__doc__ or "" for name in REGISTRY if name not in SUMMARIES}
+    registered = {name: doc.strip().partition("\n")[0] for name, doc in docs.items()}
+    announced = {name: f"from {point.value.partition(':')[0]}" for name, point in REGISTRY.announced().items()}
+    return announced | SUMMARIES | registered
 
 
 def make(name: str, options: Mapping[str, Any]) -> Learner:
-    """A learner's frozen hyperparameters; those not named are Stable-Baselines3's defaults."""
-    known = [field.name for field in fields(learner_class(name))]
-    for option in as_a(Mapping, options, "options"):  # type: ignore[type-abstract]
-        if option not in known:
+    """Create a learner.
+
+    Args:
+        name: A name or a reference, as `Registry.get` takes it.
+        options: Values of its fields; the others keep their defaults.
+
+    Returns:
+        The learner.
+
+    Raises:
+        UnknownName: If there is no such learner.
+        InvalidInput: If an option is unknown or has an invalid value.
+    """
+    cls = REGISTRY.get(name)
+    if not isinstance(cls, type) or not all(
+        hasattr(cls, each) for each in ("init", "act", "update", "params", "policy")
+    ):
+        raise InvalidInput(f"expected {name} to be the class of a learner, got {short_repr(cls)}")
+    known = [field.name for field in fields(cls)] if is_dataclass(cls) else None
+    for option in check_instance(Mapping, options, "options"):  # type: ignore[type-abstract]
+        if known is not None and option not in known:
             raise InvalidInput(f"expected an option of {name} ({', '.join(known)}), got {option!r}")
-    made: Learner = learner_class(name)(**options)
-    return made
+    try:
+        return cast("Learner", cls(**options))
+    except TypeError as error:
+        raise InvalidInput(f"expected options of {name}: {format_error(error)}") from error
 
 
 def describe(learner: object) -> Described:
-    """A learner as its name and options, whether it is given so, as PPO(...) or SAC(...), or not at all."""
+    """Describe a learner as a name and options, from which `make` creates it again.
+
+    Args:
+        learner: A learner, a pair (name, options), or None for the default one.
+
+    Returns:
+        Name and options. The name of an unregistered class is its reference, "module:Class", and its options are those
+        fields that JSON can hold; `name in REGISTRY` tells the two cases apart.
+
+    Raises:
+        InvalidInput: If it is not a learner.
+    """
     if learner is None:
         return DEFAULT[0], dict(DEFAULT[1])
     if isinstance(learner, tuple) and len(learner) == 2 and isinstance(learner[1], Mapping):
-        return as_name(learner[0], "learner", REGISTRY), dict(learner[1])
-    name = type(learner).__name__.lower()
-    if name not in REGISTRY or not is_dataclass(learner) or isinstance(learner, type):
-        raise InvalidInput(f"expected a learner such as geodesic.PPO(n_envs=8) or geodesic.SAC(), got {shown(learner)}")
-    return name, {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(learner).items()}
+        name, options = learner
+        if not isinstance(name, str) or not (is_reference(name) or name in REGISTRY.names()):
+            raise UnknownName("learner", name, REGISTRY.names())
+        return name, dict(options)
+    from geodesic.learners.base import Learner
+
+    if isinstance(learner, type) or not isinstance(learner, Learner):
+        raise InvalidInput(
+            f"expected a learner such as geodesic.PPO(n_envs=8) or geodesic.SAC(), got {short_repr(learner)}"
+        )
+    cls = type(learner)
+    values: dict[str, Any] = asdict(learner) if is_dataclass(learner) else {}
+    options = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    found = next((name for name in REGISTRY if REGISTRY.known(name) is cls), None)
+    if found is not None:
+        return found, options
+    return f"{cls.__module__}:{cls.__qualname__}", {key: value for key, value in options.items() if _is_json(value)}
+
+
+def _is_json(value: object) -> bool:
+    if isinstance(value, list):
+        return all(_is_json(each) for each in value)
+    return value is None or isinstance(value, (str, int, float))

@@ -1,33 +1,39 @@
-"""The contract of a learner: a frozen set of hyperparameters with pure functions on an explicit state.
+"""The contract of a learner: frozen hyperparameters with pure functions on an explicit state.
 
-A training iteration is the same for every learner and for both loops (compiled and host):
+Both training loops (compiled and host) run the same iteration for every learner:
 
     repeat `rollout` times:  action, stored = act(state, obs, key);  step the environments
-    state = learn(state, transitions, key)
+    state, metrics = update(state, transitions, key)
 
-so a learner is three functions, each of which can be compiled and mapped over runs.
+Each function can be compiled and mapped over runs.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import gymnasium as gym
 import jax
 
-from geodesic.runtime import prepare
+from geodesic.runtime import set_xla_flags
 
-prepare()
+set_xla_flags()
 
 Key = jax.Array
 LearnerState = Any  # a pytree of arrays: parameters, optimiser, buffer, counters
-Measures = dict[str, jax.Array]  # what an update was like, in numbers that people look for; NaN where there was none
+Metrics = dict[str, jax.Array]  # scalars that describe one update; NaN where there is nothing to report
 
 
 class Transitions(NamedTuple):
-    """What was seen; leading axes (rollout, n_envs).
+    """The transitions of one rollout; every array has leading axes (rollout, n_envs).
 
-    `action` is what `act` asked to be stored. `next_obs` is the observation after the step, before any reset.
+    Args:
+        obs: Observations before the step.
+        action: The second value that `act` returned.
+        reward: Rewards.
+        next_obs: Observations after the step, before any reset.
+        terminated: Whether the step ended the episode.
+        truncated: Whether a time limit cut the episode off.
     """
 
     obs: jax.Array
@@ -38,26 +44,73 @@ class Transitions(NamedTuple):
     truncated: jax.Array
 
 
+@runtime_checkable
 class Learner(Protocol):
-    """PPO and SAC. Observations and actions carry a leading axis (n_envs,)."""
+    """What training needs from a learner: PPO, SAC or your own.
+
+    Write your own as a frozen dataclass that holds its hyperparameters; JAX traces its methods, so they must be pure.
+
+    Args:
+        n_envs: Number of environments that are stepped together.
+        rollout: Steps of each environment between two calls of `update`.
+    """
 
     n_envs: int
-    rollout: int  # environment steps per environment between two calls of learn
+    rollout: int
 
     def init(self, key: Key, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> LearnerState:
-        """Fresh parameters, optimiser and, where the learner has one, an empty replay buffer."""
+        """Create the initial state.
+
+        Args:
+            key: A JAX random key.
+            observation_space: The observation space of one environment.
+            action_space: The action space of one environment.
+
+        Returns:
+            A pytree of arrays: parameters, optimiser and, if the learner has one, an empty replay buffer.
+        """
 
     def act(self, state: LearnerState, obs: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
-        """A training action in the environment's units, and the form of it that is stored."""
+        """Choose training actions.
 
-    def learn(self, state: LearnerState, transitions: Transitions, key: Key) -> LearnerState:
-        """The state after one iteration's transitions."""
+        Args:
+            state: The learner's state.
+            obs: Observations (n_envs, ...).
+            key: A JAX random key.
 
-    def learn_measured(self, state: LearnerState, transitions: Transitions, key: Key) -> tuple[LearnerState, Measures]:
-        """The same, and what the update was like."""
+        Returns:
+            Actions (n_envs, ...) in the environment's units, and the form of them to store in `Transitions`.
+        """
+
+    def update(self, state: LearnerState, transitions: Transitions, key: Key) -> tuple[LearnerState, Metrics]:
+        """Learn from one rollout.
+
+        Args:
+            state: The learner's state.
+            transitions: The rollout.
+            key: A JAX random key.
+
+        Returns:
+            The new state, and scalars to log by name, which may be empty.
+        """
 
     def params(self, state: LearnerState) -> LearnerState:
-        """What is learned, as a tree of arrays: NaN or infinite values in it mean that the run is lost."""
+        """Return what is learned; a run whose parameters are not finite has diverged.
+
+        Args:
+            state: The learner's state.
+
+        Returns:
+            A pytree of arrays.
+        """
 
     def policy(self, state: LearnerState, obs: jax.Array) -> jax.Array:
-        """The deterministic action, in the environment's units."""
+        """Choose deterministic actions.
+
+        Args:
+            state: The learner's state.
+            obs: Observations (n, ...).
+
+        Returns:
+            Actions (n, ...) in the environment's units.
+        """

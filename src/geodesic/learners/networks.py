@@ -1,49 +1,120 @@
-"""Small multilayer perceptrons as plain parameter trees, with Stable-Baselines3's initialisations."""
+"""Multilayer perceptrons as plain parameter trees, and running normalisation of their inputs.
+
+Initialisations are Stable-Baselines3's; the normalisation is that of its VecNormalize.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from geodesic.checks import as_count, as_name
-from geodesic.errors import InvalidInput, shown
+from geodesic.errors import InvalidInput, short_repr
 
 Params = Any
+Layer = dict[str, jax.Array]  # kernel (inputs, outputs) and bias (outputs,)
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {"tanh": jnp.tanh, "relu": jax.nn.relu}
+LOG_2PI = math.log(2 * math.pi)
+CLIP = 10.0
+EPSILON = 1e-8
 
 
-def orthogonal_mlp(key: jax.Array, sizes: Sequence[int], out_gain: float) -> list[dict[str, jax.Array]]:
-    """Layers sizes[0] -> ... -> sizes[-1]: orthogonal weights, gain sqrt(2) inside and out_gain last, zero biases."""
+def orthogonal_mlp(key: jax.Array, sizes: Sequence[int], out_gain: float) -> list[Layer]:
+    """Layers of these sizes with zero biases and orthogonal weights: gain sqrt(2), in the last layer `out_gain`."""
     gains = [2**0.5] * (len(sizes) - 2) + [out_gain]
     keys = jax.random.split(key, len(gains))
     return [
-        {"kernel": jax.nn.initializers.orthogonal(gain)(k, (m, n)), "bias": jnp.zeros(n)}
-        for k, m, n, gain in zip(keys, sizes[:-1], sizes[1:], gains)
+        {"kernel": jax.nn.initializers.orthogonal(gain)(k, size), "bias": jnp.zeros(size[1])}
+        for k, size, gain in zip(keys, pairwise(sizes), gains)
     ]
 
 
-def forward(layers: Sequence[dict[str, jax.Array]], x: jax.Array, activation: str) -> jax.Array:
-    """The network's output; the last layer is linear."""
+def torch_mlp(key: jax.Array, sizes: Sequence[int]) -> list[Layer]:
+    """Layers initialised as torch.nn.Linear: weights and biases uniform within 1 / sqrt(inputs)."""
+    layers = []
+    for m, n in pairwise(sizes):
+        key, kernel, bias = jax.random.split(key, 3)
+        bound = 1.0 / math.sqrt(m)
+        weights = jax.random.uniform(kernel, (m, n), minval=-bound, maxval=bound)
+        layers.append({"kernel": weights, "bias": jax.random.uniform(bias, (n,), minval=-bound, maxval=bound)})
+    return layers
+
+
+def forward(layers: Sequence[Layer], x: jax.Array, activation: str) -> jax.Array:
+    """Apply the network; its last layer is linear."""
     for layer in layers[:-1]:
         x = ACTIVATIONS[activation](_linear(layer, x))
     return _linear(layers[-1], x)
 
 
-def _linear(layer: dict[str, jax.Array], x: jax.Array) -> jax.Array:
-    """In float32 throughout: left to itself, JAX rounds the factors to ten bits on GPUs of 2020 and later."""
+def _linear(layer: Layer, x: jax.Array) -> jax.Array:
+    """One layer in full float32: by default JAX rounds the factors to ten bits on GPUs since 2020."""
     return jnp.matmul(x, layer["kernel"], precision="highest") + layer["bias"]
 
 
 def as_net(value: object, name: str) -> tuple[int, ...]:
-    """The sizes of a network's hidden layers."""
+    """Check the sizes of a network's hidden layers."""
     if not isinstance(value, (list, tuple)):
-        raise InvalidInput(f"expected {name} to be a list of layer sizes, got {shown(value)}")
-    return tuple(as_count(size, name, 10**6) for size in value)
+        raise InvalidInput(f"expected {name} to be a list of layer sizes, got {short_repr(value)}")
+    return tuple(as_count(size, name, 10**5) for size in value)
+
+
+def as_envs(value: object, name: str) -> int:
+    """Check a number of environments that are stepped together."""
+    return as_count(value, name, 2**15)
 
 
 def as_activation(value: object, name: str) -> str:
+    """Check the name of an activation function."""
     return as_name(value, name, ACTIVATIONS)
+
+
+Net = Annotated[tuple[int, ...], as_net]
+Envs = Annotated[int, as_envs]
+Activation = Annotated[str, as_activation]
+
+
+class Moments(NamedTuple):
+    """Running moments of observations.
+
+    Args:
+        number: How many observations were seen.
+        mean: Their mean (d,).
+        variance: Their variance (d,).
+    """
+
+    number: jax.Array
+    mean: jax.Array
+    variance: jax.Array
+
+
+Running = Moments | tuple[()]  # empty where observations are not normalised
+
+
+def initial_moments(n_obs: int) -> Moments:
+    """Moments before any observation: mean 0 and variance 1, with a weight of 1e-4 observations."""
+    return Moments(jnp.float32(1e-4), jnp.zeros(n_obs), jnp.ones(n_obs))
+
+
+def normalize(moments: Running, obs: jax.Array) -> jax.Array:
+    """Scale observations (..., d) by their running mean and deviation, clipped to [-10, 10]."""
+    if not isinstance(moments, Moments):
+        return obs
+    return jnp.clip((obs - moments.mean) / jnp.sqrt(moments.variance + EPSILON), -CLIP, CLIP)
+
+
+def merge_moments(moments: Running, obs: jax.Array) -> Running:
+    """Add observations (..., d) to the moments (Chan et al.'s parallel formula)."""
+    if not isinstance(moments, Moments):
+        return moments
+    rows = obs.reshape(-1, obs.shape[-1])
+    n, mean, variance = len(rows), rows.mean(axis=0), rows.var(axis=0)
+    total, gap = moments.number + n, mean - moments.mean
+    spread = moments.variance * moments.number + variance * n + gap**2 * moments.number * n / total
+    return Moments(total, moments.mean + gap * n / total, spread / total)

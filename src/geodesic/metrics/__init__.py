@@ -1,36 +1,27 @@
-"""Distances between contexts. The learned ones are imported on use: they need JAX and scikit-learn."""
+"""Distances between contexts. The learned ones are imported on first use: they need JAX and scikit-learn."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
-from geodesic.metrics.base import Metric, Recipe
+from geodesic.metrics.base import Euclidean, LearnedMetric, Metric
 from geodesic.metrics.bisimulation import TabularCMDP, contextual_distance
-from geodesic.metrics.euclidean import Euclidean
 from geodesic.metrics.graph import Graph, Matrix
+from geodesic.metrics.standard import REGISTRY, STANDARD, descriptions, make, register
 
-LEARNED = {
-    "ReturnLift": "geodesic.metrics.returns",
-    "ReturnGap": "geodesic.metrics.returns",
-    "Embedding": "geodesic.metrics.embedding",
-}
+LAZY = {"ReturnLift": "returns", "ReturnGap": "returns", "Embedding": "embedding"}
 
-__all__ = [
-    "Embedding",
-    "Euclidean",
-    "Graph",
-    "Matrix",
-    "Metric",
-    "Recipe",
-    "ReturnGap",
-    "ReturnLift",
-    "TabularCMDP",
-    "contextual_distance",
-]
+__all__ = ["Euclidean", "Graph", "LearnedMetric", "Matrix", "Metric", "TabularCMDP", "contextual_distance"]
+__all__ += ["REGISTRY", "STANDARD", "descriptions", "make", "register"]  # metrics by name
+__all__ += ["Embedding", "ReturnGap", "ReturnLift"]  # imported on first use
 
 
 def __getattr__(name: str) -> Any:
-    if name not in LEARNED:
+    if name not in LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(LEARNED[name]), name)
+    return getattr(import_module(f"geodesic.metrics.{LAZY[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,13 +1,13 @@
-"""What a run leaves behind: one folder module (schema, writer, reader), its lock, configuration and checkpoints."""
+"""Run folders: their schema, writer and reader, the lock, configurations and checkpoints."""
 
 from geodesic.records.checkpoint import Checkpoint
-from geodesic.records.config import RunConfig, versions
-from geodesic.records.files import read_json
+from geodesic.records.config import RunConfig, config_in, read_config, versions
+from geodesic.records.files import read_json, write_json
 from geodesic.records.lock import FolderLock
+from geodesic.records.origin import check_origin
 from geodesic.records.reader import RunResult, by_label, load_comparison, load_run
-from geodesic.records.schema import begun, checkpoint_path, finished, generations
-from geodesic.records.stages import StageDistribution
-from geodesic.records.writer import RunFolder, config_in, read_config, write_json
+from geodesic.records.schema import StageDistribution, checkpoint_path, finished, generations, run_exists
+from geodesic.records.writer import RunFolder, check_recorded_config
 
 __all__ = [
     "Checkpoint",
@@ -16,8 +16,10 @@ __all__ = [
     "RunFolder",
     "RunResult",
     "StageDistribution",
-    "begun",
+    "run_exists",
     "by_label",
+    "check_origin",
+    "check_recorded_config",
     "checkpoint_path",
     "config_in",
     "finished",
@@ -29,3 +31,7 @@ __all__ = [
     "versions",
     "write_json",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

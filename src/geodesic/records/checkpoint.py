@@ -1,4 +1,4 @@
-"""Checkpoints: named arrays and JSON in one sealed file, written atomically, without pickle."""
+"""Checkpoints: named arrays and JSON in one file with a checksum, written atomically, without pickle."""
 
 from __future__ import annotations
 
@@ -10,97 +10,95 @@ from typing import Any
 
 import numpy as np
 
+from geodesic.checks import LARGEST, MOST
 from geodesic.contexts import Arrays
-from geodesic.errors import CheckpointError
-from geodesic.records.archive import Archive, Header, Headers, first_line, write_archive
+from geodesic.errors import CheckpointError, format_error
+from geodesic.records.archive import Check, Header, Headers, read_archive, write_archive
 
 Json = dict[str, Any]
 Tree = Any  # of arrays: nested tuples, lists and dictionaries, as JAX knows them
-Check = Callable[[Headers], None]  # refuses members that are not what is expected, before they are read
 
 FORMAT = "geodesic-checkpoint-2"
 _META = "__json__"
 LONGEST_META = 2**20  # bytes
-LARGEST_COUNT = 2**62
+LARGEST_FILE = 2**62  # bytes
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Arrays, and a JSON dictionary whose values are asked for by what they should be."""
+    """Arrays, and a JSON dictionary whose values are read with the type that they should have."""
 
     path: Path
     arrays: Arrays
     meta: Json
 
-    def count(self, *place: str) -> int:
-        """A whole number, not below zero."""
-        value = self._at(place)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < LARGEST_COUNT:
-            raise CheckpointError(f"{self.path} is damaged: expected {'/'.join(place)} as a count, got {value!r:.40}")
-        return value
+    def count(self, *place: str, most: int = MOST) -> int:
+        """A non-negative integer."""
+        return int(self._at(place, "a count", lambda value: type(value) is int and 0 <= value <= most))
 
     def number(self, *place: str) -> float:
-        """A number; NaN where there was none yet."""
-        value = self._at(place)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise CheckpointError(f"{self.path} is damaged: expected {'/'.join(place)} as a number, got {value!r:.40}")
-        return float(value)
+        """A number; NaN if there was none yet."""
+        fits = lambda value: type(value) in (int, float) and not abs(value) > LARGEST  # noqa: E731
+        return float(self._at(place, "a number", fits))
 
-    def text(self, *place: str) -> str:
-        value = self._at(place)
-        if not isinstance(value, str):
-            raise CheckpointError(f"{self.path} is damaged: expected {'/'.join(place)} as text, got {value!r:.40}")
-        return value
+    def string(self, *place: str) -> str:
+        """A string."""
+        return str(self._at(place, "a string", lambda value: isinstance(value, str)))
 
-    def texts(self, *place: str) -> list[str]:
-        value = self._at(place)
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise CheckpointError(f"{self.path} is damaged: expected {'/'.join(place)} as words, got {value!r:.40}")
-        return value
+    def strings(self, *place: str) -> list[str]:
+        """A list of strings."""
+        return list(self._at(place, "strings", _are_strings))
 
-    def _at(self, place: tuple[str, ...]) -> Any:
+    def _at(self, place: tuple[str, ...], kind: str, fits: Callable[[Any], bool]) -> Any:
         value: Any = self.meta
         for name in place:
             if not isinstance(value, dict) or name not in value:
                 raise CheckpointError(f"{self.path} is of another version: it has no {name!r}")
             value = value[name]
+        if not fits(value):
+            raise CheckpointError(f"{self.path} is damaged: expected {'/'.join(place)} as {kind}, got {value!r:.40}")
         return value
 
 
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
 def save(path: Path, arrays: Arrays, meta: Json, keep: Path | None = None) -> None:
-    """Arrays and a JSON dictionary, in one file; the file that was there before is moved to `keep`."""
+    """Write arrays and a JSON dictionary to one file; an existing file is moved to `keep`."""
     text = np.frombuffer(json.dumps({"format": FORMAT, **meta}).encode(), dtype=np.uint8)
     write_archive(path, {**arrays, _META: text}, keep)
 
 
-def load(path: Path, check: Check = lambda headers: None) -> Checkpoint:
-    """What `save` wrote; a damaged or foreign file is an error of ours, and so is one that `check` refuses."""
+def load(path: Path, check: Check = lambda headers: None, meta_only: bool = False) -> Checkpoint:
+    """Read what `save` wrote; a file that is damaged, foreign or refused by `check` raises `CheckpointError`."""
     if not path.exists():
         raise CheckpointError(f"expected a checkpoint at {path}, found none")
-    with Archive(path) as archive:
-        headers = dict(archive.headers)
-        text = headers.pop(_META, None)
+
+    def check_all(headers: Headers) -> None:
+        text = headers.get(_META)
         if text is None or text.dtype != np.uint8 or len(text.shape) != 1 or text.shape[0] > LONGEST_META:
             raise CheckpointError(f"foreign checkpoint {path}: expected format {FORMAT}")
-        check(headers)
-        arrays = archive.read()
+        check({name: header for name, header in headers.items() if name != _META})
+
+    arrays = read_archive(path, check_all, only=_META if meta_only else None)
     try:
         meta = json.loads(arrays.pop(_META).tobytes())
         form = meta.pop("format")
     except (ValueError, RecursionError, KeyError, AttributeError, TypeError) as error:
-        raise CheckpointError(f"damaged or foreign checkpoint {path}: {first_line(error)}") from error
+        raise CheckpointError(f"damaged or foreign checkpoint {path}: {format_error(error)}") from error
     if form != FORMAT:
         raise CheckpointError(f"foreign checkpoint {path}: expected format {FORMAT}, got {form!r:.40}")
     return Checkpoint(path, arrays, meta)
 
 
 def flatten(prefix: str, tree: Tree) -> Arrays:
-    """The leaves of a tree of arrays, named by their place."""
+    """The leaves of a tree of arrays, named by their place in it."""
     return {name: np.asarray(leaf) for name, leaf in _leaves(prefix, tree).items()}
 
 
 def shapes(prefix: str, tree: Tree) -> Headers:
-    """The types and shapes of what `flatten` gives, also for a tree of shapes alone."""
+    """The types and shapes of what `flatten` gives, also for a tree of shapes only."""
     return {name: Header.of(leaf) for name, leaf in _leaves(prefix, tree).items()}
 
 
@@ -113,11 +111,11 @@ def unflatten(prefix: str, like: Tree, arrays: Arrays) -> Tree:
 
 
 def require(expected: Headers, found: Headers) -> None:
-    """Refuse what is not of these types and shapes."""
+    """Refuse members that are missing or have another type or shape."""
     for name, header in expected.items():
         if name not in found or not found[name].fits(header):
             raise CheckpointError(
-                f"the checkpoint is of another run: expected {name} as {header}, got {found.get(name, 'nothing')}"
+                f"the checkpoint belongs to another run: expected {name} as {header}, got {found.get(name, 'nothing')}"
             )
 
 

@@ -1,101 +1,199 @@
-"""What a run is: one flat description, kept in config.json, from which the run can be repeated."""
+"""A run's configuration: one flat description, kept in config.json, from which the run can be repeated."""
 
 from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
-from types import NoneType
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from geodesic.contexts import as_count
-from geodesic.errors import InvalidInput, shown
+from geodesic.checks import (
+    as_count,
+    as_name,
+    as_number,
+    as_seed,
+    as_string,
+    as_strings,
+    check_instance,
+    optional,
+)
+from geodesic.contexts import SCORES
+from geodesic.curricula.base import Threshold, as_threshold
+from geodesic.errors import InvalidInput, UnknownName, short_repr
+from geodesic.records.files import read_json
 
 PACKAGES = ("geodesic-rl", "numpy", "scipy", "jax", "jaxlib", "optax", "pot", "scikit-learn", "gymnasium")
-KINDS: dict[Any, tuple[type, ...]] = {
-    "str": (str,),
-    "str | None": (str, NoneType),
-    "bool": (bool,),
-    "int": (int,),
-    "float": (int, float),
-    "list[str]": (list,),
-    "dict[str, Any]": (dict,),
+BACKENDS = {
+    "jax": "PPO and SAC, compiled together with environments in JAX; any number of runs at once",
+    "sb3": "PPO and SAC from Stable-Baselines3 with the same hyperparameters",
+    "sbx": "PPO and SAC from SBX, which is Stable-Baselines3 in JAX",
 }
-LARGEST_SEED = 2**31
-COUNTS = ("steps", "segment", "eval_every", "eval_episodes")
+LOOPS = ("own", "rllib")  # backends whose training loop is not ours
+POLICIES = ("deterministic", "stochastic")
+LONGEST_NAME = 255  # characters of what tables, figures and folders call something
+LONGEST_REFERENCE = 8192  # characters of what leads to a task or a part, with its options
+MOST_AT_ONCE = 10**6  # iterations of a segment, or episodes of an evaluation, for which memory is taken
+
+Rule = Callable[[Any, str], Any]
+
+
+def _text(most: int) -> Rule:
+    def rule(value: object, name: str) -> str:
+        text = as_string(value, name)
+        if len(text) > most:
+            raise InvalidInput(f"expected {name} of at most {most} characters, got {len(text)}")
+        return text
+
+    return rule
+
+
+_name, _reference = _text(LONGEST_NAME), _text(LONGEST_REFERENCE)
+
+
+def _names(value: object, name: str) -> list[str]:
+    return [_name(each, f"each of {name}") for each in as_strings(value, name)]
+
+
+def _at_most(most: int) -> Rule:
+    return lambda value, name: as_count(value, name, most)
+
+
+def _one_of(*names: str) -> Rule:
+    return lambda value, name: as_name(value, name, names)
+
+
+def _options(value: object, name: str) -> dict[str, Any]:
+    options = check_instance(Mapping, value, name)  # type: ignore[type-abstract]
+    as_strings(list(options), f"the keys of {name}")
+    return dict(options)
+
+
+def _fingerprints(value: object, name: str) -> dict[str, str]:
+    fingerprints = _options(value, name)
+    as_strings(list(fingerprints.values()), f"the values of {name}")
+    return fingerprints
+
+
+def _discount(value: object, name: str) -> float:
+    if not 0 < as_number(value, name) <= 1:
+        raise InvalidInput(f"expected {name} in (0, 1], got {short_repr(value)}")
+    return float(as_number(value, name))
 
 
 @dataclass(frozen=True)
 class RunConfig:
     """Everything needed to repeat a run.
 
-    task: how it is found (a name, module:object, file.py:object), or the name of an object that was handed over, which
-    only its owner can find again (`portable` is false then); contexts: the names of its context values; label: the
-    method, with what else sets this run apart; segment: learner iterations between two looks at the curriculum;
-    eval_every: segments between two evaluations. A loop of one's own (backend "own") has no learner of ours.
+    Each field has the rule that its value must meet, whether it comes from a caller or from a file.
+
+    Args:
+        task: How the task is found (a name, `module:object` or `file.py:object`), or the name of an object.
+        name: What tables and figures call the task.
+        contexts: The names of the context values.
+        method: The name of the method or a reference to it.
+        label: The method with everything else that sets this run apart; names its folder.
+        seed: The seed of everything random.
+        steps: The budget in environment steps.
+        threshold: The score above which a stage is mastered; "auto": found during training.
+        solved: The score above which the target counts as solved; None: none is stated.
+        score: The kind of score.
+        discount: The discount of the discounted return.
+        metric: The name of the metric, if the method uses one.
+        backend: What trains.
+        learner: The name of the learner or a reference to it; None for a training loop that is not ours.
+        segment: Learner iterations between two updates of the curriculum.
+        eval_every: Segments between two evaluations.
+        eval_episodes: Episodes of an evaluation.
+        eval_policy: The policy that is evaluated, "deterministic" or "stochastic".
+        options: Options of the method.
+        learner_options: Hyperparameters of the learner.
+        objects: Parts that were passed as objects, with a fingerprint of each: whoever resumes the run has to pass
+            them again.
     """
 
-    task: str
-    name: str
-    portable: bool
-    contexts: list[str]
-    method: str
-    label: str
-    seed: int
-    steps: int
-    threshold: float
-    solved: float
-    measure: str
-    discount: float
-    metric: str | None
-    backend: str
-    learner: str | None
-    segment: int
-    eval_every: int
-    eval_episodes: int
-    eval_policy: str
-    options: dict[str, Any] = field(default_factory=dict)
-    learner_options: dict[str, Any] = field(default_factory=dict)
+    task: str = field(metadata={"rule": _reference})
+    name: str = field(metadata={"rule": _name})
+    contexts: list[str] = field(metadata={"rule": _names})
+    method: str = field(metadata={"rule": _reference})
+    label: str = field(metadata={"rule": _name})
+    seed: int = field(metadata={"rule": as_seed})
+    steps: int = field(metadata={"rule": as_count})
+    threshold: Threshold = field(metadata={"rule": as_threshold})
+    solved: float | None = field(metadata={"rule": optional(as_number)})
+    score: str = field(metadata={"rule": _one_of(*SCORES)})
+    discount: float = field(metadata={"rule": _discount})
+    metric: str | None = field(metadata={"rule": optional(_reference)})
+    backend: str = field(metadata={"rule": _one_of(*BACKENDS, *LOOPS)})
+    learner: str | None = field(metadata={"rule": optional(_reference)})
+    segment: int = field(metadata={"rule": _at_most(MOST_AT_ONCE)})
+    eval_every: int = field(metadata={"rule": as_count})
+    eval_episodes: int = field(metadata={"rule": _at_most(MOST_AT_ONCE)})
+    eval_policy: str = field(metadata={"rule": _one_of(*POLICIES)})
+    options: dict[str, Any] = field(default_factory=dict, metadata={"rule": _options})
+    learner_options: dict[str, Any] = field(default_factory=dict, metadata={"rule": _options})
+    objects: dict[str, str] = field(default_factory=dict, metadata={"rule": _fingerprints})
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            object.__setattr__(self, item.name, item.metadata["rule"](getattr(self, item.name), item.name))
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON has it: numbers, words, lists and objects only."""
+        """The configuration as JSON has it: numbers, strings, lists and objects only."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=_plain))
         return plain
 
     def replace(self, **changes: Any) -> Self:
+        """The configuration with some fields changed."""
         return replace(self, **changes)
 
+    def differences(self, other: RunConfig) -> list[str]:
+        """The names of the fields and of the objects in which two configurations differ."""
+        mine, theirs = self.to_json(), other.to_json()
+        differing = [name for name in mine if name != "objects" and mine[name] != theirs[name]]
+        objects = sorted({part for part, _ in self.objects.items() ^ other.objects.items()})
+        return list(dict.fromkeys([*differing, *objects]))
+
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> RunConfig:
+    def from_json(cls, values: Mapping[str, Any]) -> RunConfig:
+        """The configuration that `to_json` gave; keys that are no fields are ignored."""
         missing = [item.name for item in fields(cls) if item.name not in values]
         if missing:
             raise InvalidInput(f"expected a run's config.json, got one without {', '.join(missing)}")
-        for item in fields(cls):
-            if not isinstance(values[item.name], KINDS[item.type]):
-                raise InvalidInput(f"expected {item.name} of a run to be {item.type}, got {shown(values[item.name])}")
-            if isinstance(values[item.name], bool) and item.type != "bool":
-                raise InvalidInput(f"expected {item.name} of a run to be {item.type}, got {values[item.name]!r}")
-        for name in COUNTS:
-            as_count(values[name], name)
-        if not 0 <= values["seed"] < LARGEST_SEED:
-            raise InvalidInput(f"expected seed to be an integer in [0, 2^31), got {values['seed']!r:.40}")
-        if not all(isinstance(name, str) for name in values["contexts"]):
-            raise InvalidInput(f"expected contexts of a run to be names, got {values['contexts']!r:.60}")
-        return cls(**{item.name: values[item.name] for item in fields(cls)})
+        try:
+            return cls(**{item.name: values[item.name] for item in fields(cls)})
+        except UnknownName:
+            raise
+        except InvalidInput as error:
+            raise InvalidInput(f"invalid configuration of a run: {error}") from error
+
+
+def read_config(folder: Path) -> RunConfig:
+    """The configuration of the run in a folder."""
+    return config_in(folder / "config.json")
+
+
+def config_in(path: Path) -> RunConfig:
+    """The configuration in a file."""
+    try:
+        return RunConfig.from_json(read_json(path))
+    except FileNotFoundError:
+        raise InvalidInput(f"expected {path.parent} to be a run folder with a config.json, found none") from None
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
-    raise InvalidInput(f"expected options that can be written to a run's config.json, got {shown(value)}")
+    raise InvalidInput(f"expected options that can be written to a run's config.json, got {short_repr(value)}")
 
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions that a run's numbers depend on."""
+    """The versions of packages that a run's numbers depend on."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {"python": platform.python_version()}

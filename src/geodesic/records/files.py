@@ -1,4 +1,4 @@
-"""Files that are either as they were or as they should be, also after a kill or a power failure."""
+"""Files that are either old or new, never in between, also after a kill or a power failure."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ import contextlib
 import json
 import os
 import stat
-import tempfile
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from geodesic.errors import CheckpointError, RunFailed
+from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 
 LONGEST_JSON = 16 * 2**20  # bytes
+NO_LINK = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)  # the file itself, not where a link leads
+NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe never waits for its other end
+NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK
 TEMPORARY = ".tmp"  # ends the names of files that are being written
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object], keep: Path | None = None) -> None:
     """Call write(file) on a temporary file beside `path`, then move it there in one step, safely on disk.
 
-    keep: where to the file that was there before is moved, just before; a kill in between leaves that one alone.
+    keep: where an existing file is moved just before; a kill in between leaves only that one.
     """
-    try:
+    with writing_to(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=TEMPORARY)
+        temporary = path.with_name(f".{path.name}-{uuid.uuid4().hex[:8]}{TEMPORARY}")
         try:
-            with os.fdopen(descriptor, "w+b") as file:
+            with os.fdopen(os.open(temporary, NEW_FILE, 0o666), "w+b") as file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
             if keep is not None and path.exists():
                 os.replace(path, keep)
             os.replace(temporary, path)
@@ -39,26 +41,54 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], keep: Pat
                 os.unlink(temporary)
             raise
         sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def writing_to(path: Path) -> Iterator[None]:
+    """Report an error of the system as the failure of a run."""
+    try:
+        yield
     except OSError as error:
         raise RunFailed(f"cannot write {path}: {error.strerror}") from error
 
 
+def inside(folder: Path, *parts: str) -> Path:
+    """A path below a folder that is to be written to; a link on the way, which may lead anywhere, is refused."""
+    path = folder
+    for part in parts:
+        path /= part
+        if path.is_symlink():
+            raise InvalidInput(f"{path} is a link; expected a folder, since nothing is written through links")
+    return path
+
+
+@contextlib.contextmanager
+def opened(path: Path, flags: int) -> Iterator[int]:
+    """The descriptor of a file or folder, which is closed afterwards; links are not followed."""
+    descriptor = os.open(path, flags | NO_LINK | NO_WAIT, 0o666)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def sync_folder(folder: Path) -> None:
-    """The names in a folder, safely on disk; some systems have no way to ask for it."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    """Sync the names in a folder to disk, where the system supports it."""
+    with contextlib.suppress(OSError), opened(folder, os.O_RDONLY) as descriptor:
+        os.fsync(descriptor)
+
+
+def open_plain(path: Path) -> IO[bytes]:
+    """Open a file of any source for reading; a pipe or a device, which may never end, is refused."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("not a file")
+    return path.open("rb")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object in a file that may come from anywhere."""
+    """Read a JSON object from a file of any source."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise ValueError("not a file")
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             text = file.read(LONGEST_JSON + 1)
         values = json.loads(text) if len(text) <= LONGEST_JSON else None
     except FileNotFoundError:
@@ -70,7 +100,13 @@ def read_json(path: Path) -> dict[str, Any]:
     return values
 
 
-def clear_leftovers(folder: Path) -> None:
-    """Remove what writers that were killed left half done; for the folder's one writer."""
-    for path in folder.glob(f".*{TEMPORARY}"):
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write a JSON object, atomically."""
+    text = json.dumps(values, indent=2).encode() + b"\n"
+    write_atomically(path, lambda file: file.write(text))
+
+
+def clear_leftovers(folder: Path, name: str = "") -> None:
+    """Remove temporary files that killed writers left, of all names or one; for the only writer of these."""
+    for path in folder.glob(f".{name}*{TEMPORARY}"):
         path.unlink(missing_ok=True)

@@ -1,12 +1,13 @@
-"""One writer a folder: a lock that its holder's end releases, however it comes.
+"""One writer per folder: a lock that is released when its holder ends, however it ends.
 
-The kernel's lock (flock) on `.lock` is the truth where it reaches: a process that is killed lets go of it. The file
-says who holds it. Between machines whose storage does not carry such locks, its time of change is the holder's sign of
-life. Reading needs no lock.
+The kernel's lock (flock) on `.lock` decides where it works: a killed process releases it. The file says who holds it.
+Between machines whose storage does not support such locks, its modification time is the holder's heartbeat. Reading
+needs no lock. (The package filelock offers the kernel's lock alone, without owner, takeover and heartbeat.)
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -14,16 +15,15 @@ import time
 import uuid
 import weakref
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from geodesic.errors import InvalidInput, RunFailed
-from geodesic.records.files import TEMPORARY, clear_leftovers
+from geodesic.records.files import NO_LINK, NO_WAIT, TEMPORARY, clear_leftovers, opened
 
 LOCK = ".lock"
-STALE_SECONDS = 600.0  # without a sign of life from another machine
-BEAT_SECONDS = 5.0  # between two signs of life
-FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+STALE_SECONDS = 600.0  # without a heartbeat from another machine
+BEAT_SECONDS = 5.0  # between two heartbeats
+FLAGS = os.O_RDWR | os.O_CREAT | NO_LINK | NO_WAIT
 
 Holder = dict[str, Any]
 
@@ -31,8 +31,8 @@ Holder = dict[str, Any]
 class FolderLock:
     """The right to write to a folder.
 
-    owner: a token of the work itself. Who comes with the same one takes over at once, such as a job that is done again
-    elsewhere because its machine fell silent; the earlier holder is told by its next `check`.
+    owner: a token of the work. Another process with the same token takes over at once, for example a job that is
+    retried because its machine stopped responding; the earlier holder finds out at its next `check`.
     """
 
     def __init__(self, folder: Path, owner: str = "") -> None:
@@ -45,19 +45,20 @@ class FolderLock:
 
     @property
     def held(self) -> bool:
+        """Whether this process holds the folder."""
         return self._end is not None and self._end.alive
 
-    def take(self) -> Self:
-        """Make the folder where there is none, and hold it; refused, with nothing touched, where another does."""
+    def acquire(self) -> Self:
+        """Create the folder if necessary and lock it; refused, with nothing changed, if another process holds it."""
         if self.held:
             return self
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._descriptor = self._take()
+            self._descriptor = self._acquire()
             clear_leftovers(self.folder)
+        except InvalidInput:
+            raise
         except (OSError, ValueError) as error:
-            if isinstance(error, InvalidInput):
-                raise
             reason = error.strerror if isinstance(error, OSError) else error
             raise InvalidInput(f"cannot write to {self.folder}: {reason}") from error
         self._end = weakref.finalize(self, _let_go, self._descriptor, self.path, os.getpid())
@@ -65,11 +66,11 @@ class FolderLock:
         return self
 
     def check(self) -> None:
-        """Before writing: whether the folder is still this holder's, and a sign of life."""
+        """Check before writing that the folder is still held by this process, and send a heartbeat."""
         if not self.held:
-            raise RunFailed(f"{self.folder} is not held by this process any more")
+            raise RunFailed(f"{self.folder} is no longer held by this process")
         if not _is_at(self._descriptor, self.path):
-            other = self._other()
+            other, _ = _holder_at(self.path)
             by = f"taken over by process {other['process']} on {other['host']}" if other else "taken from this process"
             raise RunFailed(f"{self.folder} was {by}; stopped, nothing more is written there")
         if time.monotonic() - self._beaten > BEAT_SECONDS:
@@ -77,41 +78,39 @@ class FolderLock:
             self._beaten = time.monotonic()
 
     def release(self) -> None:
-        """The end of writing: no lock file remains."""
+        """Release the folder and remove the lock file."""
         if self._end is not None:
             self._end()
 
     def __enter__(self) -> Self:
-        return self.take()
+        return self.acquire()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
-    def _take(self) -> int:
-        """The descriptor of the lock file that is ours now."""
+    def _acquire(self) -> int:
+        """Take the lock; return the descriptor of its file."""
         patience = time.monotonic() + 1.0
         while True:
-            descriptor = os.open(self.path, FLAGS, 0o644)
+            descriptor = os.open(self.path, FLAGS, 0o666)
             try:
                 free, holder = _flock(descriptor), _read(descriptor)
-                unsaid = free is False and holder is None and time.monotonic() < patience
-                if _is_at(descriptor, self.path) and not unsaid:
+                unnamed = free is False and holder is None and time.monotonic() < patience
+                if _is_at(descriptor, self.path) and not unnamed:
                     if free is False if holder is None else self._lives(holder, free):
                         raise InvalidInput(f"{self.folder} is being written by {_words(holder)}")
                     return self._put_in_place()
             finally:
                 os.close(descriptor)
-            time.sleep(0.01)  # the file was removed or replaced since it was opened, or its holder is just coming
+            time.sleep(0.01)  # the file was removed or replaced since it was opened, or its holder is not named yet
 
     def _put_in_place(self) -> int:
-        """A lock file of our own in place of the one that is there: its holder, if it lives, sees that it is gone."""
+        """Replace the lock file by one of ours: an earlier holder that is alive sees that its file is gone."""
         temporary = self.path.with_name(f"{LOCK}-{uuid.uuid4().hex}{TEMPORARY}")
-        descriptor = os.open(temporary, FLAGS | os.O_EXCL, 0o644)
+        descriptor = os.open(temporary, FLAGS | os.O_EXCL, 0o666)
         try:
             _flock(descriptor)
-            os.write(descriptor, json.dumps({**_this_process(), "owner": self.owner}).encode())
+            os.write(descriptor, json.dumps(_this_process(self.owner)).encode())
             os.replace(temporary, self.path)
         except BaseException:
             os.close(descriptor)
@@ -119,19 +118,8 @@ class FolderLock:
             raise
         return descriptor
 
-    def _other(self) -> Holder | None:
-        """Who has put another lock file in place of ours."""
-        try:
-            descriptor = os.open(self.path, FLAGS & ~os.O_CREAT)
-        except OSError:
-            return None
-        try:
-            return _read(descriptor)
-        finally:
-            os.close(descriptor)
-
     def _lives(self, holder: Holder, free: bool | None) -> bool:
-        """Whether a lock is somebody else's who lives; free: whether the kernel's part of it could be had."""
+        """Whether another living process holds the lock; free: whether the kernel's lock could be taken."""
         if self.owner and holder["owner"] == self.owner:
             return False
         here = holder["host"] == platform.node()
@@ -139,51 +127,56 @@ class FolderLock:
             return False
         if here and holder["space"] and holder["space"] == _space():  # the children of a dead process may keep its lock
             return bool(_started(holder["process"]) == holder["started"])
-        return free is False or time.time() - self.path.stat().st_mtime < STALE_SECONDS
+        return free is False or _recent(self.path.stat().st_mtime)
 
 
 def held_by(folder: Path) -> Holder | None:
-    """Who is writing to a folder, if somebody is; looking takes nothing from them.
+    """Who is writing to a folder, if any process is; the lock is not touched.
 
-    A process of this machine is looked up; of others, the sign of life counts.
+    A process on this machine is looked up; for others the heartbeat counts.
     """
-    path = folder / LOCK
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    except OSError:
-        return None
-    try:
-        holder, beaten = _read(descriptor), os.fstat(descriptor).st_mtime
-    finally:
-        os.close(descriptor)
+    holder, beaten = _holder_at(folder / LOCK)
     if holder is None:
         return None
     if holder["host"] == platform.node() and holder["space"] == _space() != "":
         return holder if _started(holder["process"]) == holder["started"] else None
-    return holder if time.time() - beaten < STALE_SECONDS else None
+    return holder if _recent(beaten) else None
 
 
-def _this_process() -> Holder:
+def _holder_at(path: Path) -> tuple[Holder | None, float]:
+    """Who a lock file names, and the time of the last heartbeat."""
+    with contextlib.suppress(OSError), opened(path, os.O_RDONLY) as descriptor:
+        return _read(descriptor), os.fstat(descriptor).st_mtime
+    return None, 0.0
+
+
+def _recent(beaten: float) -> bool:
+    """Whether a heartbeat is not stale; one far in the future, which would never be, is no heartbeat."""
+    return abs(time.time() - beaten) < STALE_SECONDS
+
+
+def _this_process(owner: str) -> Holder:
     return {
         "process": os.getpid(),
         "host": platform.node(),
         "since": time.strftime("%Y-%m-%d %H:%M:%S"),
         "started": _started(os.getpid()),
         "space": _space(),
+        "owner": owner,
     }
 
 
 def _words(holder: Holder | None) -> str:
-    if holder is None:
-        return "another process; wait for its end, or try another folder"
-    who = f"process {holder['process']} on {holder['host']} since {holder['since']}"
-    if holder["host"] == platform.node():
-        return f"{who}; wait for its end, or try another folder"
-    return f"{who}; wait for its end, or for {STALE_SECONDS / 60:g} minutes after its last sign of life"
+    who, otherwise = "another process", "try another folder"
+    if holder is not None:
+        who = f"process {holder['process']} on {holder['host']} since {holder['since']}"
+        if holder["host"] != platform.node():
+            otherwise = f"for {STALE_SECONDS / 60:g} minutes after its last heartbeat"
+    return f"{who}; wait for its end, or {otherwise}"
 
 
 def _started(process: int) -> str:
-    """When a process of this machine was started, which tells it from a later one of the same number."""
+    """When a process of this machine started, which distinguishes it from a later one with the same number."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -191,7 +184,7 @@ def _started(process: int) -> str:
 
 
 def _space() -> str:
-    """Which process numbers are meant: containers have their own."""
+    """The namespace of process numbers: each container has a separate one."""
     try:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -199,7 +192,7 @@ def _space() -> str:
 
 
 def _flock(descriptor: int) -> bool | None:
-    """Whether the kernel's lock could be had; nothing where this system or storage has none."""
+    """Whether the kernel's lock could be taken; None if this system or storage has none."""
     try:
         import fcntl
 
@@ -219,7 +212,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _read(descriptor: int) -> Holder | None:
-    """Who holds it, as the file says; nothing where it says nothing that we understand."""
+    """The holder that the file names; None if it cannot be read."""
     kinds = {"process": int, "host": str, "since": str, "started": str, "space": str, "owner": str}
     try:
         found = json.loads(os.pread(descriptor, 4096, 0))
@@ -230,7 +223,7 @@ def _read(descriptor: int) -> Holder | None:
 
 
 def _let_go(descriptor: int, path: Path, process: int) -> None:
-    """Remove the file first: who opens it before and gets its lock after sees that it is gone."""
+    """Remove the file first: a process that opened it before and locks it after sees that it is gone."""
     if os.getpid() == process and _is_at(descriptor, path):
         path.unlink(missing_ok=True)
     os.close(descriptor)

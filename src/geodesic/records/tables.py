@@ -1,4 +1,4 @@
-"""The tables of a run as they grow: whole lines at their ends, with a digest over what was written so far."""
+"""The tables of a run: complete lines are appended, with a digest of everything written so far."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from geodesic.errors import CheckpointError, RunFailed
-from geodesic.records.checkpoint import Checkpoint, Json
+from geodesic.records.checkpoint import LARGEST_FILE, Checkpoint, Json
+from geodesic.records.files import opened, writing_to
 from geodesic.records.schema import CONTEXT, TABLES
 
 CHUNK = 2**20  # bytes
-_SAFE = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)  # a table that leads elsewhere is not one
 
 
 class Tables:
@@ -29,82 +29,74 @@ class Tables:
         self._unsynced: set[str] = set()
 
     def create(self, contexts: Sequence[str]) -> None:
-        """New files, with their heads."""
+        """Create the files with their headers."""
         more = tuple(CONTEXT + name for name in contexts)
         for name, columns in TABLES.items():
-            os.close(os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFE, 0o644))
+            (self.folder / name).unlink(missing_ok=True)
             self._lengths[name], self._digests[name] = 0, hashlib.blake2b(digest_size=32)
             self._append(name, row((*columns, *(more if name == "episodes.csv" else ()))) + "\n")
 
     def waiting(self, name: str) -> list[str]:
-        """The lines that wait to be written."""
+        """The lines that wait to be written to a table."""
         return self._waiting[name]
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the waiting lines."""
         for name, lines in self._waiting.items():
             if lines:
                 self._append(name, "\n".join(lines) + "\n")
                 lines.clear()
 
     def sync(self) -> Json:
-        """All that was written, safely on disk; how long each file is, and its digest."""
+        """Sync the files to disk; return the length and the digest of each."""
         for name in sorted(self._unsynced):
-            try:
-                descriptor = os.open(self.folder / name, os.O_RDONLY | _SAFE)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
-            except OSError as error:
-                raise RunFailed(f"cannot write {self.folder / name}: {error.strerror}") from error
+            with writing_to(self.folder / name), opened(self.folder / name, os.O_RDONLY) as descriptor:
+                os.fsync(descriptor)
         self._unsynced.clear()
         return {name: {"bytes": self._lengths[name], "digest": self._digests[name].hexdigest()} for name in TABLES}
 
     def verify(self, checkpoint: Checkpoint) -> None:
-        """Look whether the files begin as the checkpoint says, and remember how; nothing is changed."""
+        """Check that the files begin as the checkpoint says, and remember it; nothing is changed."""
         found: dict[str, tuple[int, hashlib.blake2b]] = {}
         for name in TABLES:
-            length = checkpoint.count("tables", name, "bytes")
+            length = checkpoint.count("tables", name, "bytes", most=LARGEST_FILE)
             digest = _digest(self.folder / name, length)
-            if digest.hexdigest() != checkpoint.text("tables", name, "digest"):
-                raise CheckpointError(f"{self.folder / name} is not what its checkpoint says: rows were changed")
+            if digest.hexdigest() != checkpoint.string("tables", name, "digest"):
+                raise CheckpointError(f"{self.folder / name} does not match its checkpoint: rows were changed")
             found[name] = length, digest
         self._lengths = {name: length for name, (length, _) in found.items()}
         self._digests = {name: digest for name, (_, digest) in found.items()}
 
     def cut(self) -> None:
-        """Cut the files back to what was verified."""
+        """Truncate the files to what was verified."""
         for name, length in self._lengths.items():
-            try:
-                descriptor = os.open(self.folder / name, os.O_RDWR | _SAFE)
-                try:
-                    os.ftruncate(descriptor, length)
-                finally:
-                    os.close(descriptor)
-            except OSError as error:
-                raise RunFailed(f"cannot write {self.folder / name}: {error.strerror}") from error
+            with writing_to(self.folder / name), opened(self.folder / name, os.O_RDWR) as descriptor:
+                os.ftruncate(descriptor, length)
         self._unsynced = set(TABLES)
 
     def _append(self, name: str, text: str) -> None:
         path, content = self.folder / name, text.encode()
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _SAFE, 0o644)
-            with os.fdopen(descriptor, "ab", buffering=0) as file:
-                if os.fstat(descriptor).st_size != self._lengths[name]:
-                    raise RunFailed(f"{path} was changed by somebody else; stopped, nothing more is written there")
-                try:
-                    written = file.write(content)
-                    while written < len(content):
-                        written += file.write(content[written:])
-                except OSError:  # a full disk may have taken a part
-                    file.truncate(self._lengths[name])
-                    raise
-        except OSError as error:
-            raise RunFailed(f"cannot write {path}: {error.strerror}") from error
+        with writing_to(path), opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as descriptor:
+            known = os.fstat(descriptor)
+            _check_single(path, known)
+            if known.st_size != self._lengths[name]:
+                raise RunFailed(f"{path} was changed by another process; stopped, nothing more is written there")
+            try:
+                written = os.write(descriptor, content)
+                while written < len(content):
+                    written += os.write(descriptor, content[written:])
+            except OSError:  # a full disk may have taken a part
+                os.ftruncate(descriptor, self._lengths[name])
+                raise
         self._lengths[name] += len(content)
         self._digests[name].update(content)
         self._unsynced.add(name)
+
+
+def _check_single(path: Path, known: os.stat_result) -> None:
+    """Refuse a file that has a second name, perhaps in another folder: what is written would appear there too."""
+    if known.st_nlink > 1:
+        raise CheckpointError(f"expected {path} to have one name, got {known.st_nlink} hard links; try a copy of it")
 
 
 def row(values: Sequence[Any]) -> str:
@@ -115,17 +107,15 @@ def row(values: Sequence[Any]) -> str:
 
 
 def _digest(path: Path, length: int) -> hashlib.blake2b:
-    """A digest over the first bytes of a file, which must have so many."""
+    """A digest of the first bytes of a file, which must have at least that many."""
     digest = hashlib.blake2b(digest_size=32)
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _SAFE)
-        with os.fdopen(descriptor, "rb") as file:
-            if os.fstat(descriptor).st_size < length:
-                raise CheckpointError(f"{path} is shorter than its checkpoint says; the run cannot be taken up again")
-            while length > 0:
-                part = file.read(min(CHUNK, length))
-                if not part:
-                    break
+        with opened(path, os.O_RDONLY) as descriptor:
+            known = os.fstat(descriptor)
+            _check_single(path, known)
+            if known.st_size < length:
+                raise CheckpointError(f"{path} is shorter than its checkpoint says; the run cannot be resumed")
+            while length > 0 and (part := os.read(descriptor, min(CHUNK, length))):
                 digest.update(part)
                 length -= len(part)
     except OSError as error:

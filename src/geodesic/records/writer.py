@@ -1,14 +1,14 @@
-"""Writing a run's folder, such that a run cut off at any moment can be taken up again.
+"""Writing a run's folder so that a run interrupted at any moment can be resumed.
 
-Rows are appended to the CSV files as they come; a checkpoint notes how long each file was, and a digest over it. Taking
-a run up again cuts the files back to that length, so a resumed run leaves the same bytes as an unbroken one. Of the
-last two checkpoints the newest that is whole, and fits the files, is the one that counts.
+Rows are appended to the CSV files as they come; a checkpoint notes how long each file was, and a digest of it. Resuming
+cuts the files back to that length, so a resumed run leaves the same bytes as an uninterrupted one. The newest of
+the last two checkpoints that is complete and fits the files is used.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import math
 import os
 import warnings
@@ -16,22 +16,22 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from geodesic.contexts import Array, Arrays, FloatArray, IntArray
+from geodesic.contexts import Array, Arrays, EpisodeBatch, FloatArray, Score
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed, RunWarning
-from geodesic.records import checkpoint, stages
-from geodesic.records.archive import write_archive
-from geodesic.records.checkpoint import Check, Checkpoint, Json
+from geodesic.records import checkpoint, schema
+from geodesic.records.archive import Check, write_archive
+from geodesic.records.checkpoint import Checkpoint, Json
 from geodesic.records.config import RunConfig, versions
-from geodesic.records.files import clear_leftovers, read_json, write_atomically
+from geodesic.records.files import clear_leftovers, inside, write_json
 from geodesic.records.lock import FolderLock
-from geodesic.records.schema import begun, generations
-from geodesic.records.stages import StageDistribution
+from geodesic.records.origin import SIGNATURE, sign
+from geodesic.records.schema import EPISODES, StageDistribution, generations, run_exists
 from geodesic.records.tables import Tables, row
 from geodesic.records.trackers import trackers
 
 
 class RunFolder:
-    """Writes one run's files, as the only one who does. Rows wait in memory until `flush`, which `save` calls.
+    """The only writer of one run's files. Rows wait in memory until `flush`, which `save` calls.
 
     owner: see `FolderLock`.
     """
@@ -47,18 +47,20 @@ class RunFolder:
         self._loaded: Checkpoint | None = None
         self._trackers = trackers(path, config)
 
-    def claim(self, new: bool = False) -> None:
-        """Hold the folder, where there is one: who comes second is refused before any work starts; so is a run that
-        should be new where there is one."""
+    def acquire(self, new: bool = False) -> None:
+        """Lock the folder if it exists, so that a second writer is refused before any work starts.
+
+        new: also refuse a folder that already holds a run.
+        """
         if os.path.exists(self.path):
             self._hold()
-        if new and begun(self.path):
+        if new and run_exists(self.path):
             raise InvalidInput(f"{self.path} already holds a run; try --resume {self.path}, or another --out")
 
-    def create(self, again: bool = False) -> None:
-        """A new folder; one that holds a run already is refused, unless it is to begin again."""
+    def create(self, overwrite: bool = False) -> None:
+        """Create the folder; one that already holds a run is refused unless overwrite is set."""
         self._hold()
-        self.claim(new=not again)
+        self.acquire(new=not overwrite)
         try:
             for path in (*generations(self.path), self.path / "summary.json"):
                 path.unlink(missing_ok=True)
@@ -69,51 +71,54 @@ class RunFolder:
             raise InvalidInput(f"cannot write to {self.path}: {reason}") from error
 
     def describe(self) -> None:
-        """config.json."""
+        """Write config.json."""
         self._lock.check()
-        write_json(self.path / "config.json", {**self.config.to_json(), "versions": versions()})
+        values = {**self.config.to_json(), "versions": versions(), SIGNATURE: sign(self.config)}
+        write_json(self.path / "config.json", values)
 
-    def episodes(
-        self, steps: IntArray, stages: IntArray, returns: FloatArray, lengths: IntArray, rest: Iterable[FloatArray]
-    ) -> None:
-        """Episodes that ended, as columns; rest: successes, scores and each context value."""
-        if not len(steps):
+    def episodes(self, batch: EpisodeBatch, score: Score) -> None:
+        """Add a row for each episode."""
+        if not len(batch):
             return
-        columns = [map(str, steps.tolist()), map(str, stages.tolist()), _texts(returns), map(str, lengths.tolist())]
-        self._tables.waiting("episodes.csv").extend(map(",".join, zip(*columns, *(_texts(column) for column in rest))))
+        integers = {"step": batch.ended, "stage": batch.stages, "length": batch.lengths}
+        numbers = {"return": batch.returns, "success": batch.successes, "score": batch.scores(score)}
+        columns: dict[str, Iterable[str]] = {name: map(str, values.tolist()) for name, values in integers.items()}
+        columns |= {name: _format_all(values) for name, values in numbers.items()}
+        ordered = [columns[name] for name in EPISODES] + [_format_all(values) for values in batch.contexts.T]
+        self._tables.waiting("episodes.csv").extend(map(",".join, zip(*ordered)))
 
     def evaluation(
         self, step: int, stage: int, alpha: float, returns: FloatArray, successes: FloatArray, scores: FloatArray
     ) -> None:
-        """An evaluation on the target, from its episodes (n,)."""
+        """Add a row for an evaluation on the target, from its episodes (n,)."""
         numbers = (alpha, returns.mean(), returns.std(), successes.mean(), scores.mean())
-        self._tables.waiting("evaluations.csv").append(",".join([str(step), str(stage), *map(_text, numbers)]))
+        self._tables.waiting("evaluations.csv").append(",".join([str(step), str(stage), *map(_format, numbers)]))
 
     def stage(self, new: StageDistribution, kind: str, event: str, infeasible: float, distance: float) -> None:
-        """A new stage: its row, and its distribution for curriculum.npz."""
-        numbers = (_text(infeasible), _text(distance))
-        values = (new.stage, new.step, _text(new.alpha), kind, event, len(new.particles), *numbers)
+        """Add a row for a new stage, and keep its distribution for curriculum.npz."""
+        numbers = (_format(infeasible), _format(distance))
+        values = (new.stage, new.step, _format(new.alpha), kind, event, len(new.particles), *numbers)
         self._tables.waiting("stages.csv").append(row(values))
         self._stages.append(new)
-        stages.add_stage(self._digest, new)
+        schema.add_stage(self._digest, new)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the waiting rows."""
         self._lock.check()
         self._tables.flush()
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
-        """To TensorBoard and whatever else was asked for; what is not finite is left out."""
+        """Send numbers to TensorBoard and other trackers; those that are not finite are left out."""
         known = {name: value for name, value in values.items() if math.isfinite(value)}
         for tracker in self._trackers if known else ():
             tracker.scalars(step, known)
 
     def save(self, arrays: Arrays, meta: Json) -> None:
-        """curriculum.npz and a checkpoint that fits the files as they are now; what it counts on is on disk before."""
+        """Write curriculum.npz and a checkpoint that fits the files as they are; the files are synced to disk first."""
         self.flush()
         tables = self._tables.sync()
         if self._stages_on_disk != len(self._stages):
-            write_archive(self.path / stages.FILE, stages.pack_stages(self._stages))
+            write_archive(self.path / schema.FILE, schema.pack_stages(self._stages))
             self._stages_on_disk = len(self._stages)
         whole = {
             **meta,
@@ -126,29 +131,34 @@ class RunFolder:
         checkpoint.save(latest, arrays, whole, keep=previous)
 
     def load(self, check: Check = lambda headers: None, segment: int | None = None) -> Checkpoint:
-        """The newest checkpoint that is whole and fits the files (of this segment, if one is named).
+        """The newest checkpoint that is complete and fits the files (of this segment, if one is named).
 
-        Nothing is changed before `take_up`.
+        Nothing is changed before `resume`.
         """
         refused: list[CheckpointError] = []
         for found in self._whole(check, refused):
             if segment is None or found.count("segment") == segment:
                 if refused:
-                    _say(f"{refused[0]}; going on from {found.path}, the checkpoint before it")
+                    _warn(f"{refused[0]}; resuming from {found.path}, the checkpoint before it")
                 return found
         if refused:
             raise refused[0]
         what = "a checkpoint" if segment is None else f"a checkpoint of segment {segment}"
         raise CheckpointError(f"expected {what} in {self.path / 'checkpoint'}, found none")
 
-    def kept(self) -> Iterator[Checkpoint]:
-        """Every checkpoint that is whole and fits the files, the newest first."""
+    @property
+    def last_stage(self) -> int:
+        """The number of the last stage in the folder."""
+        return self._stages[-1].stage
+
+    def complete_checkpoints(self) -> Iterator[Checkpoint]:
+        """Every checkpoint that is complete and fits the files, the newest first."""
         return self._whole(lambda headers: None, [])
 
-    def take_up(self) -> None:
-        """Go on from what was loaded: later checkpoints are gone, and the files are what they were then."""
+    def resume(self) -> None:
+        """Continue from what was loaded: drop later checkpoints and cut the files back to their length at that time."""
         if self._loaded is None:
-            raise CheckpointError(f"expected a checkpoint of {self.path} to be loaded before it is taken up")
+            raise CheckpointError(f"expected a checkpoint of {self.path} to be loaded before it is resumed")
         self._lock.check()
         latest, previous = generations(self.path)
         if self._loaded.path == previous:
@@ -156,33 +166,35 @@ class RunFolder:
         self._tables.cut()
         before = self._loaded.meta.get("versions")
         known = before if isinstance(before, dict) else {}
-        changed = [f"{name} {known.get(name)} is {now}" for name, now in versions().items() if known.get(name) != now]
+        plain = {name: str(value)[:40] for name, value in known.items()}
+        changed = [f"{name} {plain.get(name)} is {now}" for name, now in versions().items() if known.get(name) != now]
         if changed:
-            _say(f"{self.path} was last written with other versions: {', '.join(changed)}; its numbers may differ")
+            _warn(f"{self.path} was last written with other versions: {', '.join(changed)}; its numbers may differ")
 
     def summary(self, values: Json) -> None:
-        """Written last: a folder that has it holds a finished run."""
+        """Write the summary, last: a folder that has one holds a finished run."""
         self._lock.check()
         write_json(self.path / "summary.json", values)
 
     def reopen(self) -> None:
-        """A finished run that goes on is not finished any more."""
+        """Remove the summary of a finished run that is extended."""
         self._lock.check()
         (self.path / "summary.json").unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Write what waits; the folder is still held."""
+        """Write the waiting rows and close trackers; the folder stays locked."""
         self.flush()
         self._close_trackers()
 
     def release(self) -> None:
-        """The end of writing, whatever has been written."""
+        """Unlock the folder, whatever has been written."""
         self._close_trackers()
         self._lock.release()
 
     def _hold(self) -> None:
-        self._lock.take()
-        clear_leftovers(generations(self.path)[0].parent)
+        checkpoints = inside(self.path, "checkpoint")
+        self._lock.acquire()
+        clear_leftovers(checkpoints)
 
     def _close_trackers(self) -> None:
         for tracker in self._trackers:
@@ -197,51 +209,50 @@ class RunFolder:
 
     def _read(self, path: Path, check: Check) -> Checkpoint:
         found = checkpoint.load(path, check)
-        if _but_steps(found.meta.get("config")) != _but_steps(self.config.to_json()):
-            raise CheckpointError(f"{path} belongs to another run than {self.path / 'config.json'}")
+        check_config(found, self.config)
         self._tables.verify(found)
-        whole = stages.read_stages(self.path / stages.FILE, sealed=True)  # never older than the checkpoint
+        whole = schema.read_stages(self.path / schema.FILE, checked=True)  # never older than the checkpoint
         count, digest = found.count("stages", "count"), hashlib.blake2b(digest_size=32)
         for stage in whole[:count]:
-            stages.add_stage(digest, stage)
-        if not 0 < count <= len(whole) or digest.hexdigest() != found.text("stages", "digest"):
-            raise CheckpointError(f"{self.path / stages.FILE} is not what its checkpoint says: stages were changed")
+            schema.add_stage(digest, stage)
+        if not 0 < count <= len(whole) or digest.hexdigest() != found.string("stages", "digest"):
+            raise CheckpointError(f"{self.path / schema.FILE} does not match its checkpoint: stages were changed")
         self._stages, self._digest = whole[:count], digest
-        self._stages_on_disk = count if len(whole) == count else -1  # what is there beyond is to be dropped
+        self._stages_on_disk = count if len(whole) == count else -1  # later stages on disk are to be dropped
         self._loaded = found
         return found
 
 
-def _say(text: str) -> None:
+def check_config(found: Checkpoint, config: RunConfig) -> None:
+    """Refuse a checkpoint of a run with another configuration, except for its budget."""
+    if _without_budget(found.meta.get("config")) != _without_budget(config.to_json()):
+        folder = found.path.parent.parent
+        raise CheckpointError(f"{found.path} belongs to another run than {folder / 'config.json'}")
+
+
+def check_recorded_config(folder: Path, config: RunConfig) -> None:
+    """Refuse another configuration than that of the folder's newest checkpoint, before anything is built from it."""
+    for path in filter(os.path.exists, generations(folder)):
+        with contextlib.suppress(CheckpointError):  # of a damaged one, which is reported when it is loaded
+            found = checkpoint.load(path, meta_only=True)
+            break
+    else:
+        return
+    check_config(found, config)
+
+
+def _warn(text: str) -> None:
     warnings.warn(text, RunWarning, stacklevel=3)
 
 
-def write_json(path: Path, values: Json) -> None:
-    text = json.dumps(values, indent=2).encode() + b"\n"
-    write_atomically(path, lambda file: file.write(text))
-
-
-def read_config(path: Path) -> RunConfig:
-    """The configuration of the run in this folder."""
-    return config_in(path / "config.json")
-
-
-def config_in(path: Path) -> RunConfig:
-    """The configuration in this file."""
-    try:
-        return RunConfig.from_json(read_json(path))
-    except FileNotFoundError:
-        raise InvalidInput(f"expected a run folder, found no config.json in {path.parent}") from None
-
-
-def _but_steps(config: Any) -> Any:
+def _without_budget(config: Any) -> Any:
     """A configuration without its budget, which may be extended."""
     return {k: v for k, v in config.items() if k not in ("steps", "eval_every")} if isinstance(config, dict) else config
 
 
-def _texts(values: Array) -> Iterable[str]:
-    return map(_text, values.tolist())
+def _format_all(values: Array) -> Iterable[str]:
+    return map(_format, values.tolist())
 
 
-def _text(value: float) -> str:
+def _format(value: float) -> str:
     return f"{value:.9g}"

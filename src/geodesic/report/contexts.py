@@ -1,51 +1,56 @@
-"""Where in the context space methods train, or would: a row of distributions for each."""
+"""Where in the context space methods train, or would train: a panel for each distribution; and distances there."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from geodesic.contexts import Particles
+from geodesic.contexts import FloatArray, Particles
+from geodesic.contexts.plot import Plot
 from geodesic.records.reader import RunResult, by_label
-from geodesic.report import cells
+from geodesic.report import style
+from geodesic.report.panels import CellPanel, Panel, panels_of, probability_bar
 from geodesic.report.scene import Scene
-from geodesic.report.style import (
-    COLOURS,
-    INK,
-    OTHER,
-    Colour,
-    lines,
-    looks,
-    new_figure,
-    short_steps,
-    small_panel,
-    styled,
-)
-from geodesic.report.views import View, views
+from geodesic.report.style import INK, Grid, new_figure, short_steps, small_panel, styled, styles_of
+from geodesic.report.text import reached_step
 
 MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-EXPLORING = "exploring"
+MOST_TICKS = 20  # of an axis of a matrix
 
 Rows = Mapping[str, Sequence[Particles | None]]  # label -> a distribution for each column; None: nothing yet
 
 
 @styled
 def moments(runs: Sequence[RunResult], scene: Scene) -> Figure:
-    """The first seed of each label (rows) at five moments (columns), of all that it was asked for or has come to."""
+    """Draw what the first seed of each label (rows) trains on at five moments (columns).
+
+    Args:
+        runs: Runs on one task; the moments are equally spaced up to their longest budget, or up to the last recorded
+            step while they run.
+        scene: The context space.
+
+    Returns:
+        The figure.
+    """
     first = [group[0] for group in by_label(runs).values()]
-    end = max(map(_come, first))
-    steps = [share * end for share in MOMENTS]
-    titles = [f"step {short_steps(step)}" for step in steps]
+    end = max(map(reached_step, first))
+    steps = [fraction * end for fraction in MOMENTS]
     rows = {run.label: [at_moment(run, step) for step in steps] for run in first}
-    colours: dict[str, Colour] = {label: look.colour for label, look in looks(runs).items()}
+    colours = {label: own.colour for label, own in styles_of(runs).items()}
     seeds = "one seed of each" if len(runs) > 1 else f"seed {first[0].seed}"
-    exploring = {(row, k) for row, run in enumerate(first) for k, step in enumerate(steps) if _explores(run, step)}
-    figure = _draw(rows, titles, colours, scene, f"{first[0].task}: contexts trained on, {seeds}")
-    _mark(figure, exploring, len(rows), len(titles))
+    titles = [f"step {short_steps(step)}" for step in steps]
+    figure, tops = _draw_rows(rows, titles, colours, scene, f"{first[0].task}: contexts trained on, {seeds}")
+    for run, line in zip(first, tops):
+        for axes, step in zip(line, steps):
+            stage = run.in_force(step)
+            if stage is not None and stage.stage in run.explored:
+                _note(axes, style.EXPLORING, 0.98, va="top", fontsize=8)
     return figure
 
 
@@ -53,36 +58,25 @@ def moments(runs: Sequence[RunResult], scene: Scene) -> Figure:
 def interpolations(
     alphas: Sequence[float], paths: Mapping[str, Sequence[Particles]], scene: Scene, name: str
 ) -> Figure:
-    """Paths between the source and the target of the task of this name, a row each, at the given alphas."""
+    """Draw paths from the source to the target of a task.
+
+    Args:
+        alphas: The columns.
+        paths: For each path (row), a distribution for each alpha. A row whose name starts with that of a method, as in
+            "gradient (l2)", has its colour.
+        scene: The context space.
+        name: The task's.
+
+    Returns:
+        The figure.
+    """
+    colours = {path: style.colour_of(re.split("[ :(]", path)[0]) for path in paths}
     titles = [f"α = {alpha:g}" for alpha in alphas]
-    colours: dict[str, Colour] = {path: COLOURS.get(re.split("[ :(]", path)[0], OTHER) for path in paths}
-    return _draw(paths, titles, colours, scene, f"{name}: contexts from source to target")
-
-
-def _come(run: RunResult) -> int:
-    """The steps of a run: of one that has not ended, those so far."""
-    if run.finished:
-        return run.steps
-    return max((int(steps[-1]) for steps in (run.episodes.steps, run.evaluations.steps) if len(steps)), default=0)
-
-
-def _explores(run: RunResult, step: float) -> bool:
-    """Whether a run explored for a metric then."""
-    stage = run.in_force(step)
-    return stage is not None and stage.stage in run.explored
-
-
-def _mark(figure: Figure, exploring: set[tuple[int, int]], rows: int, columns: int) -> None:
-    """Say so in the panels of moments that explored: what is trained on there is not on the way to the target."""
-    panels = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
-    lines = len(panels) // columns // rows  # panels of one method below each other
-    for row, column in exploring:
-        axes = panels[row * lines * columns + column]
-        axes.text(0.5, 0.98, EXPLORING, transform=axes.transAxes, ha="center", va="top", fontsize=8, color=INK)
+    return _draw_rows(paths, titles, colours, scene, f"{name}: contexts from source to target")[0]
 
 
 def at_moment(run: RunResult, step: float) -> Particles | None:
-    """What a run trained on at this step: the distribution in force, else the episodes around it."""
+    """Return what a run trained on at this step: the distribution in force, else the episodes around the step."""
     stage = run.in_force(step)
     if stage is not None:
         return stage.particles
@@ -90,54 +84,108 @@ def at_moment(run: RunResult, step: float) -> Particles | None:
     return Particles(run.episodes.contexts[near]) if len(near) and run.episodes.contexts.shape[1] else None
 
 
-def _draw(rows: Rows, titles: Sequence[str], colours: Mapping[str, Colour], scene: Scene, title: str) -> Figure:
-    if scene.cells is not None:
-        return cells.panels(rows, titles, scene.cells, scene.drawing.goals, title, scene.drawing.star)
-    shown = views(scene)
-    figure = new_figure(1.95 * len(titles) + 1.3, 1.75 * len(rows) * len(shown) + 1.1)
-    alike = len(shown) == 1
-    shared = alike and scene.dim == 1  # a plane has its limits from the scene; panels that share them cost much time
+def _note(axes: Axes, text: str, y: float, **options: Any) -> None:
+    axes.text(0.5, y, text, transform=axes.transAxes, ha="center", color=INK, **options)
+
+
+def _draw_rows(
+    rows: Rows, titles: Sequence[str], colours: Mapping[str, str], scene: Scene, title: str
+) -> tuple[Figure, Grid]:
+    """A line of panels for each label, or one for each of its planes; and the first line of each label."""
+    shown = panels_of(scene, [particles for path in rows.values() for particles in path])
+    cells = scene.plot.cells is not None
+    width, height = (1.75, 1.85) if cells else (1.95, 1.75)
+    figure = new_figure(width * len(titles) + 1.4, height * len(rows) * len(shown) + (0.7 if cells else 1.1))
+    shared = scene.space.dim == 1  # a plane has its limits from the scene; panels that share them take long to draw
     grid = figure.subplots(len(rows) * len(shown), len(titles), squeeze=False, sharex=shared, sharey=shared)
-    for axes in grid.flat if alike else ():
+    for axes in grid.flat if len(shown) == 1 else ():
         axes.label_outer()
-    parts = [(label, view) for label in rows for view in shown]
-    for line, (label, view) in zip(grid, parts):
-        _row(line, rows[label], label, view, colours[label])
+    lines = [(label, panel) for label in rows for panel in shown]
+    for line, (label, panel) in zip(grid, lines):
+        _draw_line(line, rows[label], label, panel, colours[label])
     for axes, text in zip(grid[0], titles):
         axes.set_title(text)
-    _name_axes(figure, grid, [view for _, view in parts], alike)
-    figure.suptitle("\n".join(part for part in (title, _key(shown, scene)) if part))
-    return figure
+    if isinstance(shown[0], CellPanel):
+        probability_bar(figure, grid.ravel().tolist(), shown[0])
+    else:
+        _name_axes(figure, grid, [panel for _, panel in lines], alike=len(shown) == 1)
+    figure.suptitle("\n".join(filter(None, (title, _key(shown, scene)))))
+    return figure, grid[:: len(shown)]
 
 
-def _row(line: NDArray[np.object_], path: Sequence[Particles | None], label: str, view: View, colour: Colour) -> None:
+def _draw_line(line: Grid, path: Sequence[Particles | None], label: str, panel: Panel, colour: str) -> None:
     for axes, particles in zip(line, path):
-        view.draw(axes, particles, colour)
+        panel.draw(axes, particles, colour)
         if particles is None:
-            axes.text(0.5, 0.5, "nothing yet", transform=axes.transAxes, ha="center", va="center", color=INK)
-        small_panel(axes)
-    beside = {"xytext": (8, 0), "textcoords": "offset points", "rotation": 270, "va": "center", "fontsize": 11}
-    line[-1].annotate(lines(label), (1.0, 0.5), xycoords="axes fraction", **beside)
+            _note(axes, "nothing yet", 0.5, va="center")
+        if not isinstance(panel, CellPanel):
+            small_panel(axes)
+    name = label.replace(":", "\n").replace("=", " ")
+    if isinstance(panel, CellPanel):
+        line[0].set_ylabel(name, fontsize=11, color=INK)
+        return
+    look = {"xytext": (8, 0), "textcoords": "offset points", "rotation": 270, "va": "center", "fontsize": 11}
+    line[-1].annotate(name, (1.0, 0.5), xycoords="axes fraction", **look)
 
 
-def _name_axes(figure: Figure, grid: NDArray[np.object_], shown: Sequence[View], alike: bool) -> None:
-    """The names of the axes: once where all panels have the same, else at the beginning of each row."""
+def _name_axes(figure: Figure, grid: Grid, shown: Sequence[Panel], alike: bool) -> None:
+    """Name the axes once if all panels have the same, else at the start of each line."""
     if alike:
         figure.supxlabel(shown[0].labels[0], fontsize=10)
         figure.supylabel(shown[0].labels[1], fontsize=10)
         return
-    for line, view in zip(grid, shown):
-        line[0].set_ylabel(view.labels[1], fontsize=9)
+    for line, panel in zip(grid, shown):
+        line[0].set_ylabel(panel.labels[1], fontsize=9)
         for axes in line:
-            axes.set_xlabel(view.labels[0], fontsize=9)
+            axes.set_xlabel(panel.labels[0], fontsize=9)
         for axes in line[1:]:
             axes.tick_params(labelleft=False)
 
 
-def _key(shown: Sequence[View], scene: Scene) -> str:
-    """What the marks mean, and what is left out."""
-    told = list(dict.fromkeys(text for view in shown for text in view.key))
+def _key(shown: Sequence[Panel], scene: Scene) -> str:
+    """What the marks mean, and how many context values are drawn."""
+    notes = list(dict.fromkeys(text for panel in shown for text in panel.key))
     drawn = {column for plane in scene.planes for column in plane}
-    if 0 < len(drawn) < scene.dim:
-        told.append(f"{len(drawn)} of {scene.dim} context values")
-    return "; ".join(told)
+    if 0 < len(drawn) < scene.space.dim:
+        notes.append(f"{len(drawn)} of {scene.space.dim} context values")
+    return "; ".join(notes)
+
+
+@styled
+def distance_matrix(matrix: ArrayLike, plot: Plot, name: str) -> Figure:
+    """Draw the distances between the contexts of a discrete space as a heat map.
+
+    Args:
+        matrix: Distances, shape (n, n).
+        plot: The task's plot. Its `order` sorts the contexts, with lines between those of different numbers; without
+            one they are in the support's order.
+        name: What the distance is called.
+
+    Returns:
+        The figure.
+    """
+    values = np.asarray(matrix, dtype=np.float64)
+    order = np.arange(len(values)) if plot.order is None else np.argsort(plot.order, kind="stable")
+    figure = new_figure(6.6, 5.4)
+    axes = figure.subplots()
+    image = axes.imshow(values[np.ix_(order, order)], cmap="viridis", interpolation="nearest")
+    label = "contexts, in the support's order"
+    if plot.order is not None:
+        label = f"contexts, ordered by {plot.ordered_by}" if plot.ordered_by else "contexts, in the task's order"
+        _order_ticks(axes, plot.order[order])
+    axes.set(xlabel=label, ylabel=label, title=f"{name[:1].upper()}{name[1:]} between the {len(values)} contexts")
+    figure.colorbar(image, ax=axes, label=name)
+    return figure
+
+
+def _order_ticks(axes: Axes, order: FloatArray) -> None:
+    """A tick per number of the order (n,), in the middle of the contexts that have it; lines where it changes."""
+    numbers = np.unique(order)
+    named = numbers[:: -(-len(numbers) // MOST_TICKS)]
+    middles = [float(np.flatnonzero(order == number).mean()) for number in named]
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks(middles, [f"{number:g}" for number in named], fontsize=8)
+        axis.set_tick_params(length=0)
+    for border in np.flatnonzero(np.diff(order)) + 0.5 if len(numbers) <= MOST_TICKS else ():
+        axes.axhline(border, color="white", linewidth=0.4, alpha=0.6)
+        axes.axvline(border, color="white", linewidth=0.4, alpha=0.6)

@@ -5,139 +5,162 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from geodesic.analysis.curves import Column, Curve, iqm_curve, mean_curve
-from geodesic.analysis.measures import WINDOW, rolling_mean
+from geodesic.analysis.statistics import WINDOW, rolling_mean
 from geodesic.records.reader import RunResult, by_label
-from geodesic.report.style import (
-    COLOURS,
-    FAINT,
-    INK,
-    OTHER,
-    LineStyle,
-    Look,
-    kind,
-    legend_width,
-    looks,
-    new_figure,
-    step_axis,
-    styled,
-)
-from geodesic.report.text import MEASURES, measured
+from geodesic.report import style
+from geodesic.report.style import FAINT, INK, LineStyle, new_figure, new_grid, step_axis, styled, styles_of, value_axis
+from geodesic.report.text import SCORE_NAMES, count, score_name
 
-FEW_BANDS = 4  # that can be told apart on top of each other
+FEW_BANDS = 4  # that can be distinguished on top of each other
 COLUMNS = 3  # of panels, where there are more
-EPISODES = 20  # that a rolling mean of training scores joins
-EXPLORING = "exploring"
+EPISODES = 20  # in a rolling mean of training scores
+
+Statistic = Literal["iqm", "mean"]
+STATISTICS = {"iqm": (iqm_curve, "interquartile mean"), "mean": (mean_curve, "mean")}
 
 
-@dataclass(frozen=True)
-class Mark:
-    """How the beginning of a stage is drawn; without a colour, in the run's."""
-
-    label: str
-    marker: str
-    size: float
-    colour: str | None
-    line: LineStyle
-
-
-# By what ended the stage before; whatever else begins a stage gets the neutral mark.
-MARKS = {
-    "mastered": Mark("next stage: mastered", "^", 8, None, "-"),
-    "step cap": Mark("next stage: step cap", "X", 9, INK, (0, (3, 2))),
+# How the start of a stage is drawn, by what ended the stage before, and without a colour in the run's.
+NEUTRAL = "another event"
+MARKS: dict[str, dict[str, Any]] = {
+    "mastered": {"label": "next stage: mastered", "marker": "^", "markersize": 8},
+    "step cap": {"label": "next stage: step cap", "marker": "X", "markersize": 9, "color": INK},
+    NEUTRAL: {"label": "next stage", "marker": "o", "markersize": 6},
 }
-NEUTRAL = Mark("next stage", "o", 6, None, "-")
+STARTS: dict[str, LineStyle] = {"step cap": (0, (3, 2))}  # the vertical lines; solid after every other event
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurves:
+    """The curves of a comparison, as figures and pages draw them.
+
+    Args:
+        curves: For each label, a statistic over seeds with its band.
+        names: For each label, what a legend says.
+        styles: For each label, its colour and line style.
+        axis: What the y axis says.
+        level: The score above which the target counts as solved; NaN to draw none.
+        caption: Which statistic is drawn, and what the bands are.
+    """
+
+    curves: dict[str, Curve]
+    names: dict[str, str]
+    styles: dict[str, style.Style]
+    axis: str
+    level: float
+    caption: str
+
+    @classmethod
+    def of(cls, runs: Sequence[RunResult], statistic: Statistic = "iqm", column: Column = "scores") -> LearningCurves:
+        """Compute the curves of runs on one task.
+
+        Args:
+            runs: The runs.
+            statistic: "iqm" for the interquartile mean with its 95 % interval (the range, for too few seeds), or
+                "mean" for the mean with one standard deviation: the paper's plot. Both after a rolling mean of 10
+                evaluations.
+            column: Which evaluations: "scores" or "successes".
+
+        Returns:
+            The curves.
+        """
+        compute, words = STATISTICS[statistic]
+        groups = by_label(runs)
+        curves = {label: compute(group, column) for label, group in groups.items()}
+        bands = " or ".join(dict.fromkeys(curve.band for curve in curves.values()))
+        scored = column == "scores"
+        return cls(
+            curves=curves,
+            names={label: f"{label} ({_seeds(group)})" for label, group in groups.items()},
+            styles=styles_of(runs),
+            axis=f"{score_name(runs[0]) if scored else SCORE_NAMES['success']} on the target",
+            level=runs[0].solved if scored else math.nan,
+            caption=f"{words} over seeds; band: {bands}",
+        )
+
+
+def columns_of(runs: Sequence[RunResult]) -> list[Column]:
+    """Return which evaluations have curves: scores, and successes where they are known and are not the score."""
+    known = runs[0].score != "success" and any(np.isfinite(run.evaluations.successes).any() for run in runs)
+    return ["scores", "successes"] if known else ["scores"]
 
 
 @styled
-def mean_curves(runs: Sequence[RunResult], column: Column = "scores") -> Figure:
-    """Mean over seeds with one standard deviation, after a rolling mean of 10 evaluations: the paper's plot."""
-    curves = {label: mean_curve(group, column) for label, group in by_label(runs).items()}
-    return _curves(runs, curves, column, "mean")
+def learning_curves(runs: Sequence[RunResult], statistic: Statistic = "iqm", column: Column = "scores") -> Figure:
+    """Draw the learning curves of a comparison; see `LearningCurves.of` for the arguments.
 
-
-@styled
-def iqm_curves(runs: Sequence[RunResult], column: Column = "scores") -> Figure:
-    """Interquartile mean over seeds with its 95 % interval, smoothed in the same way; the range of too few seeds."""
-    curves = {label: iqm_curve(group, column) for label, group in by_label(runs).items()}
-    return _curves(runs, curves, column, "interquartile mean")
-
-
-def _curves(runs: Sequence[RunResult], curves: dict[str, Curve], column: Column, what: str) -> Figure:
-    """All in one panel; more than four bands cannot be told apart, and get a panel each, with the others in grey."""
-    names = {label: f"{label} ({_seeds(group)})" for label, group in by_label(runs).items()}
-    level = runs[0].solved if column == "scores" else math.nan
-    words = measured(runs[0]) if column == "scores" else MEASURES["success"]
-    bands = " or ".join(dict.fromkeys(curve.band for curve in curves.values()))
+    More than four bands in one panel cannot be distinguished: each label then has a panel, with the others in grey.
+    """
+    drawn = LearningCurves.of(runs, statistic, column)
     smoothed = f"lines: rolling mean of {WINDOW} evaluations; points: before smoothing"
-    title = f"{runs[0].task}: {what} over seeds; band: {bands}\n{smoothed}"
-    draw = _together if len(curves) <= FEW_BANDS else _apart
-    return draw(curves, names, looks(runs), level, f"{words} on the target", title)
+    title = f"{runs[0].task}: {drawn.caption}\n{smoothed}"
+    return (_together if len(drawn.curves) <= FEW_BANDS else _apart)(drawn, title)
 
 
-def _together(
-    curves: dict[str, Curve], names: dict[str, str], styles: dict[str, Look], level: float, words: str, title: str
-) -> Figure:
-    figure = new_figure(6.5 + legend_width(names.values()), 4.6)
+def _together(drawn: LearningCurves, title: str) -> Figure:
+    figure = new_figure(6.5 + style.legend_width(drawn.names.values()), 4.6)
     axes = figure.subplots()
-    for label, curve in curves.items():
-        _curve(axes, curve, styles[label], names[label])
-    _level(axes, level, "solved above")
-    _finish(axes, words)
+    for label in drawn.curves:
+        _curve(axes, drawn, label)
+    _level(axes, drawn.level, "solved above")
+    value_axis(axes, drawn.axis)
+    step_axis(axes)
     axes.set_title(title, loc="left", fontsize="medium")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
     return figure
 
 
-def _apart(
-    curves: dict[str, Curve], names: dict[str, str], styles: dict[str, Look], level: float, words: str, title: str
-) -> Figure:
-    rows = math.ceil(len(curves) / COLUMNS)
-    figure = new_figure(3.2 * COLUMNS, 2.3 * rows + 0.8)
-    grid = figure.subplots(rows, COLUMNS, sharex=True, sharey=True, squeeze=False)
-    for axes in grid.flat[len(curves) :]:
-        axes.set_visible(False)
-    for axes, (label, curve) in zip(grid.flat, curves.items()):
-        for other in (each for name, each in curves.items() if name != label):
+def _apart(drawn: LearningCurves, title: str) -> Figure:
+    curves = drawn.curves
+    figure = new_figure(3.2 * COLUMNS, 2.3 * math.ceil(len(curves) / COLUMNS) + 0.8)
+    grid = new_grid(figure, len(curves), COLUMNS, shared=True)
+    for axes, label in zip(grid, curves):
+        for other in (curve for name, curve in curves.items() if name != label):
             axes.plot(other.steps, other.middle, color=FAINT, linewidth=0.7, label="_other", zorder=0)
-        _curve(axes, curve, styles[label], names[label])
-        _level(axes, level, "solved above")
-        _finish(axes, "", steps=False)
-        axes.set_title(names[label], loc="left", fontsize="medium")
-    for axes in grid.flat[max(0, len(curves) - COLUMNS) : len(curves)]:
-        axes.tick_params(labelbottom=True)
+        _curve(axes, drawn, label)
+        _level(axes, drawn.level, "solved above")
+        value_axis(axes)
+        step_axis(axes, label=False)
+        axes.set_title(drawn.names[label], loc="left", fontsize="medium")
     figure.supxlabel("environment steps", fontsize=10)
-    figure.supylabel(words, fontsize=10)
-    dotted = f"; dotted: solved above {level:g}" if math.isfinite(level) else ""
+    figure.supylabel(drawn.axis, fontsize=10)
+    dotted = f"; dotted: solved above {drawn.level:g}" if math.isfinite(drawn.level) else ""
     figure.suptitle(f"{title}; grey: the other methods{dotted}", fontsize="medium", x=0.01, ha="left")
     return figure
 
 
-def _curve(axes: Axes, curve: Curve, look: Look, name: str) -> None:
-    """The smoothed curve with its band, over the evaluations that it smooths."""
-    axes.fill_between(curve.steps, curve.low, curve.high, color=look.colour, alpha=0.13, linewidth=0)
-    axes.plot(curve.steps, curve.raw, ".", color=look.colour, alpha=0.3, markersize=2.5, label="_raw", zorder=1)
+def _curve(axes: Axes, drawn: LearningCurves, label: str) -> None:
+    """The smoothed curve with its band, over the evaluations before smoothing."""
+    curve, own = drawn.curves[label], drawn.styles[label]
+    axes.fill_between(curve.steps, curve.low, curve.high, color=own.colour, alpha=0.13, linewidth=0)
+    axes.plot(curve.steps, curve.raw, ".", color=own.colour, alpha=0.3, markersize=2.5, label="_raw", zorder=1)
     marker = "o" if len(curve.steps) == 1 else None
-    axes.plot(curve.steps, curve.middle, color=look.colour, linestyle=look.line, marker=marker, label=name)
+    axes.plot(curve.steps, curve.middle, color=own.colour, linestyle=own.line, marker=marker, label=drawn.names[label])
 
 
 @styled
 def single_run(run: RunResult) -> Figure:
-    """Training scores, target score and alpha over the steps of one run; lines mark where stages began."""
+    """Draw training scores, target score and alpha over the steps of one run.
+
+    Args:
+        run: The run. Lines mark where its stages started, shaded bands the stages that explored for a metric.
+
+    Returns:
+        The figure.
+    """
     figure = new_figure(8.4, 6.6)
     training, target, alpha = figure.subplots(3, 1, sharex=True, height_ratios=[3, 3, 1.6])
-    colour = COLOURS.get(kind(run), OTHER)
+    colour = style.colour_of(run.method, run.metric)
     _training(training, run, colour)
     _target(target, run, colour)
     _alpha(alpha, run, colour)
-    for axes in (training, target, alpha):
-        axes.set_xlim(0, max([run.steps, *run.evaluations.steps[-1:]]))
-    step_axis(alpha)
+    alpha.set_xlim(0, max([run.steps, *run.evaluations.steps[-1:]]))
     figure.suptitle(f"{run.task}, {run.label}, seed {run.seed}")
     figure.align_ylabels()
     return figure
@@ -146,24 +169,22 @@ def single_run(run: RunResult) -> Figure:
 def _training(axes: Axes, run: RunResult, colour: str) -> None:
     steps, scores = run.episodes.steps, run.episodes.scores
     axes.plot(steps, scores, ".", color=FAINT, markersize=2, alpha=0.7, label="episodes", rasterized=True)
-    axes.plot(
-        steps, rolling_mean(scores, EPISODES), color=colour, linewidth=1.4, label=f"rolling mean of {EPISODES} episodes"
-    )
+    smooth = rolling_mean(scores, EPISODES)
+    axes.plot(steps, smooth, color=colour, linewidth=1.4, label=f"rolling mean of {EPISODES} episodes")
     _level(axes, run.threshold, "mastered above")
-    _finish(axes, f"{measured(run)} in training", steps=False)
-    _stage_lines(axes, run)
-    _legend(axes, markerscale=4)
+    _finish(axes, run, f"{score_name(run)} in training", markerscale=4)
 
 
 def _target(axes: Axes, run: RunResult, colour: str) -> None:
     steps, scores = run.evaluations.steps, run.evaluations.scores
     axes.plot(steps, scores, ".-", color=colour, alpha=0.35, linewidth=0.8, markersize=4, label="evaluations")
-    axes.plot(steps, rolling_mean(scores, WINDOW), color=colour, label=f"rolling mean of {WINDOW} evaluations")
-    _stage_marks(axes, run, colour)
+    smooth = rolling_mean(scores, WINDOW)
+    axes.plot(steps, smooth, color=colour, label=f"rolling mean of {WINDOW} evaluations")
+    for event, starts in _stage_starts(run).items() if len(steps) else ():
+        look = {"color": colour, "linestyle": "", "markeredgecolor": "white", "zorder": 3, **MARKS[event]}
+        axes.plot(starts, np.interp(starts, steps, smooth), **look)
     _level(axes, run.solved, "solved above")
-    _finish(axes, f"{measured(run)} on the target", steps=False)
-    _stage_lines(axes, run)
-    _legend(axes)
+    _finish(axes, run, f"{score_name(run)} on the target")
 
 
 def _alpha(axes: Axes, run: RunResult, colour: str) -> None:
@@ -172,61 +193,40 @@ def _alpha(axes: Axes, run: RunResult, colour: str) -> None:
     if len(alphas) == len(steps):
         axes.step(steps, alphas, where="post", color=colour)
     axes.set_ylim(-0.05, 1.08)
-    _finish(axes, "α of the stage")
+    value_axis(axes, "α of the stage")
+    step_axis(axes)
 
 
-def _stage_lines(axes: Axes, run: RunResult) -> None:
-    """A line where each stage after the first began; a stage that explored for a metric is a band."""
-    for mark, steps in _begun(run).items():
-        for step in steps:
-            axes.axvline(step, color=FAINT, linewidth=0.7, linestyle=mark.line, zorder=0)
+def _finish(axes: Axes, run: RunResult, label: str, **legend: float) -> None:
+    """Axes, a line where each stage started, a band for each that explored, and a legend with each entry once."""
+    value_axis(axes, label)
+    step_axis(axes, label=False)
+    for event, starts in _stage_starts(run).items():
+        for step in starts:
+            axes.axvline(step, color=FAINT, linewidth=0.7, linestyle=STARTS.get(event, "-"), zorder=0)
     ends = np.append(run.stages.steps[1:], run.steps)
     for explores, start, end in zip(run.stages.explores, run.stages.steps, ends):
         if explores:
-            axes.axvspan(start, end, color=FAINT, alpha=0.25, linewidth=0, zorder=0, label=EXPLORING)
-
-
-def _stage_marks(axes: Axes, run: RunResult, colour: str) -> None:
-    """A mark on the curve where each stage after the first began, by what ended the one before."""
-    table = run.evaluations
-    if not len(table.steps):
-        return
-    smooth = rolling_mean(table.scores, WINDOW)
-    for mark, steps in _begun(run).items():
-        heights = np.interp(steps, table.steps, smooth)
-        (line,) = axes.plot(steps, heights, mark.marker, color=mark.colour or colour, label=mark.label)
-        line.set(markersize=mark.size, markeredgecolor="white", zorder=3)
-
-
-def _begun(run: RunResult) -> dict[Mark, list[int]]:
-    """The steps at which stages on the way to the target began, for each mark; the first is no news."""
-    begun: dict[Mark, list[int]] = {}
-    for step, event, explores in zip(run.stages.steps.tolist(), run.stages.events, run.stages.explores):
-        if step and not explores:
-            begun.setdefault(MARKS.get(event, NEUTRAL), []).append(step)
-    return begun
-
-
-def _legend(axes: Axes, **options: float) -> None:
-    """A legend beside the axes, each entry once."""
+            axes.axvspan(start, end, color=FAINT, alpha=0.25, linewidth=0, zorder=0, label=style.EXPLORING)
     handles, labels = axes.get_legend_handles_labels()
     entries = dict(zip(labels, handles))
-    axes.legend(entries.values(), entries.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.0), **options)
+    axes.legend(entries.values(), entries.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.0), **legend)
 
 
-def _level(axes: Axes, level: float, what: str) -> None:
+def _stage_starts(run: RunResult) -> dict[str, list[int]]:
+    """The steps at which stages on the way to the target started, for each of the `MARKS`; the first stage has none."""
+    starts: dict[str, list[int]] = {}
+    for step, event, explores in zip(run.stages.steps.tolist(), run.stages.events, run.stages.explores):
+        if step and not explores:
+            starts.setdefault(event if event in MARKS else NEUTRAL, []).append(step)
+    return starts
+
+
+def _level(axes: Axes, level: float, words: str) -> None:
     if math.isfinite(level):
-        axes.axhline(level, color=INK, linewidth=1, linestyle=(0, (2, 2)), zorder=1, label=f"{what} {level:g}")
-
-
-def _finish(axes: Axes, label: str, steps: bool = True) -> None:
-    axes.set_ylabel(label)
-    axes.grid(axis="y")
-    axes.set_axisbelow(True)
-    step_axis(axes, steps)
+        axes.axhline(level, color=INK, linewidth=1, linestyle=(0, (2, 2)), zorder=1, label=f"{words} {level:g}")
 
 
 def _seeds(group: Sequence[RunResult]) -> str:
     unfinished = sum(not run.finished for run in group)
-    seeds = f"{len(group)} seed{'s' * (len(group) != 1)}"
-    return f"{seeds}, {unfinished} unfinished" if unfinished else seeds
+    return count(len(group), "seed") + (f", {unfinished} unfinished" if unfinished else "")

@@ -5,119 +5,120 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
 
 from geodesic.analysis.paths import path_stages, stage_path
 from geodesic.checks import as_path
-from geodesic.contexts import Particles
-from geodesic.records.files import clear_leftovers
+from geodesic.records.files import clear_leftovers, inside
 from geodesic.records.reader import RunResult, by_label, load_comparison, load_run
-from geodesic.report import cells, contexts, curves
-from geodesic.report.atoms import atoms, is_gated
-from geodesic.report.distances import distance_matrix
-from geodesic.report.paths import path_summary
+from geodesic.report import contexts, curves, stages
 from geodesic.report.scene import Scene, scene_of
-from geodesic.report.stages import stages
 from geodesic.report.style import save
+from geodesic.runs.plan import CurriculumPlan
 from geodesic.tasks.task import Task
 
 FIGURES = "figures"
 
 
-def write_run_figures(folder: str | Path, task: Task | None = None, also: Sequence[str] = ()) -> list[Path]:
-    """The figures of a run folder, in its folder figures/; without a task, the one that the run names.
+def write_run_figures(
+    folder: str | Path, task: Task | None = None, also: Sequence[str] = (), trust: bool = False
+) -> list[Path]:
+    """Write the figures of a run into its folder `figures`.
 
-    also: formats beside PNG, of pdf and svg.
+    Args:
+        folder: The run folder.
+        task: The task; by default the one that the run names.
+        also: Formats besides PNG: "pdf" and "svg".
+        trust: Whether code that the run names may be run although this user did not write it.
+
+    Returns:
+        The paths of the PNG files.
     """
-    run, out = load_run(as_path(folder)), _out(folder)
-    written = [save(curves.single_run(run), out / "run.png", also)]
+    run = load_run(as_path(folder))
+    figures = {"run": curves.single_run(run)}
     if run.curriculum:
-        scene = scene_of([run], task)
-        if is_gated(run):
-            written.append(save(atoms(run, scene), out / "atoms.png", also))
-        figure = _stages(run, scene)
-        if figure is not None:
-            written.append(save(figure, out / "stages.png", also))
+        scene = scene_of([run], task, trust)
+        if stages.has_progress(run):
+            figures["progress"] = stages.progress(run, scene)
+        if _has_stages(run, scene):
+            figures["stages"] = stages.stages(run, scene)
         else:
-            written.append(save(contexts.moments([run], scene), out / "contexts.png", also))
-    return written
+            figures["contexts"] = contexts.moments([run], scene)
+    return _save(folder, figures, also)
 
 
-def drawn(folder: str | Path) -> bool:
-    """Whether the figures of a run that has ended are there, the last of them too, and not older than its end."""
+def is_drawn(folder: str | Path) -> bool:
+    """Whether the last figure of a finished run exists and is not older than the end of the run."""
     ended = (Path(folder) / "summary.json").stat().st_mtime
     last = [Path(folder) / FIGURES / name for name in ("stages.png", "contexts.png")]
     return any(path.exists() and path.stat().st_mtime >= ended for path in last)
 
 
-def write_comparison_figures(folder: str | Path, task: Task | None = None, also: Sequence[str] = ()) -> list[Path]:
-    """The figures of a comparison folder, in its folder figures/; without a task, the one that its runs name."""
-    return draw_comparison(load_comparison(as_path(folder)), folder, task, also)
-
-
-def draw_comparison(
-    runs: Sequence[RunResult], folder: str | Path, task: Task | None = None, also: Sequence[str] = ()
-) -> list[Path]:
-    """The same of runs that have been read already."""
-    out = _out(folder)
-    written = [
-        save(curves.mean_curves(runs), out / "returns.png", also),
-        save(curves.iqm_curves(runs), out / "returns-iqm.png", also),
-    ]
-    if runs[0].measure != "success" and any(np.isfinite(run.evaluations.successes).any() for run in runs):
-        written.append(save(curves.iqm_curves(runs, "successes"), out / "successes.png", also))
-    if any(run.curriculum for run in runs):
-        scene = scene_of(runs, task)
-        written.append(save(contexts.moments(runs, scene), out / "contexts.png", also))
-        staged = [run for run in runs if len(path_stages(run)) > 1]
-        if scene.cells is None and any(_has_a_path_to_tell(run) for run in staged):
-            paths = {label: [stage_path(run) for run in group] for label, group in by_label(staged).items()}
-            written.append(save(path_summary(staged, paths), out / "paths.png", also))
-    return written
-
-
-def write_plan_figures(
+def write_comparison_figures(
     folder: str | Path,
-    task: Task,
-    alphas: Sequence[float],
-    paths: Mapping[str, Sequence[Particles]],
-    distances: ArrayLike | None = None,
-    metric: str = "",
+    task: Task | None = None,
+    also: Sequence[str] = (),
+    trust: bool = False,
+    runs: Sequence[RunResult] | None = None,
 ) -> list[Path]:
-    """The curriculum without training: for each path, a distribution per alpha.
+    """Write the figures of a comparison into its folder `figures`.
 
-    distances (n, n): between the contexts of a discrete space under the metric of this name, as a figure of their own.
+    Args:
+        folder: The folder of the comparison.
+        task: The task; by default the one that the runs name.
+        also: Formats besides PNG: "pdf" and "svg".
+        trust: Whether code that the runs name may be run although this user did not write them.
+        runs: Its runs, if they have already been loaded.
+
+    Returns:
+        The paths of the PNG files.
     """
-    out = Path(folder)
-    scene = Scene.of_task(task, [particles for path in paths.values() for particles in path])
-    written = [save(contexts.interpolations(alphas, paths, scene, task.name), out / "plan.png")]
-    if distances is not None:
-        figure = distance_matrix(distances, task.drawing, f"{metric} distance".strip())
+    runs = load_comparison(as_path(folder)) if runs is None else runs
+    figures = {"returns": curves.learning_curves(runs, "mean"), "returns-iqm": curves.learning_curves(runs, "iqm")}
+    if "successes" in curves.columns_of(runs):
+        figures["successes"] = curves.learning_curves(runs, "iqm", "successes")
+    if any(run.curriculum for run in runs):
+        scene = scene_of(runs, task, trust)
+        figures["contexts"] = contexts.moments(runs, scene)
+        staged = [run for run in runs if len(path_stages(run)) > 1]
+        if scene.plot.cells is None and any(_is_refitted(run) or (run.stages.infeasible > 0).any() for run in staged):
+            paths = {label: [stage_path(run) for run in group] for label, group in by_label(staged).items()}
+            figures["paths"] = stages.path_summary(staged, paths)
+    return _save(folder, figures, also)
+
+
+def write_plan_figures(folder: str | Path, plan: CurriculumPlan) -> list[Path]:
+    """Write the figures of a curriculum without training.
+
+    Args:
+        folder: Where to write them.
+        plan: The curriculum; the distances between the contexts of a discrete space have a figure of their own.
+
+    Returns:
+        The paths of the PNG files.
+    """
+    out, task = Path(folder), plan.task
+    scene = Scene.of_task(task, [particles for path in plan.paths.values() for particles in path])
+    written = [save(contexts.interpolations(plan.alphas, plan.paths, scene, task.name), out / "plan.png")]
+    if plan.distances is not None:
+        figure = contexts.distance_matrix(plan.distances, task.plot, f"{plan.metric} distance")
         written.append(save(figure, out / "distances.png"))
     return written
 
 
-def _out(folder: str | Path) -> Path:
-    out = Path(folder) / FIGURES
+def _save(folder: str | Path, figures: Mapping[str, Figure], also: Sequence[str]) -> list[Path]:
+    out = inside(Path(folder), FIGURES)
     clear_leftovers(out)
-    return out
+    return [save(figure, out / f"{name}.png", also) for name, figure in figures.items()]
 
 
-def _stages(run: RunResult, scene: Scene) -> Figure | None:
-    """The figure of a run's stages, where there is more to see than contexts at five moments."""
-    if scene.cells is not None:
-        return cells.stages(run, scene.cells, scene.drawing.goals, scene.drawing.star)
-    if scene.flat and path_stages(run) and (scene.drawing.walls or _refitted(run)):
-        return stages(run, scene)
-    return None
+def _has_stages(run: RunResult, scene: Scene) -> bool:
+    """Whether a figure of a run's stages shows more than contexts at five moments."""
+    if scene.plot.cells is not None:
+        return True
+    return len(scene.planes) == 1 and bool(path_stages(run)) and (bool(scene.plot.walls) or _is_refitted(run))
 
 
-def _refitted(run: RunResult) -> bool:
-    """Whether stages left pictures of a metric that was fitted anew."""
+def _is_refitted(run: RunResult) -> bool:
+    """Whether stages recorded a learned metric that was fitted between them."""
     return any("potential" in stage.snapshot or "heat" in stage.snapshot for stage in run.curriculum)
-
-
-def _has_a_path_to_tell(run: RunResult) -> bool:
-    return _refitted(run) or bool((run.stages.infeasible > 0).any())

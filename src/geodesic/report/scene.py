@@ -1,4 +1,4 @@
-"""What contexts are drawn on: axes, bounds, walls and the target, as the task says, or as a run folder lets one see."""
+"""The context space that figures draw on: axes, bounds, walls and the target, from the task or from a run folder."""
 
 from __future__ import annotations
 
@@ -8,124 +8,154 @@ from dataclasses import dataclass
 import numpy as np
 
 from geodesic import tasks
-from geodesic.contexts import ContextSpace, FloatArray, IntArray, Particles
+from geodesic.contexts import ContextSpace, FloatArray, Particles
+from geodesic.contexts.plot import Box, Plot
 from geodesic.errors import GeodesicError, InvalidInput
+from geodesic.records.origin import check_origin
 from geodesic.records.reader import RunResult
-from geodesic.tasks.drawing import Drawing
 from geodesic.tasks.task import Task
 
 Plane = tuple[int, int]  # the two columns of a context that are drawn along x and y
 
-MOST_PLANES = 4  # more rows for each method would make a figure that nobody reads
+MOST_PLANES = 4  # more rows for each method would be unreadable
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
     """A context space ready to be drawn.
 
-    low, high: finite bounds (d,), apart from each other; labels (d,): what to write at the axes; support (n, d) of a
-    discrete space; planes: the pairs of columns that are drawn, none where contexts have one value.
+    Args:
+        low: Finite lower bounds, shape (d,).
+        high: Finite upper bounds, shape (d,), above the lower ones.
+        space: The names, the units and the support of the contexts.
+        plot: What the task draws with its contexts: walls, goals, cells.
+        target: The target distribution, where the task is known.
+        planes: The pairs of columns that are drawn; empty for contexts of one value.
     """
 
     low: FloatArray
     high: FloatArray
-    labels: tuple[str, ...]
-    support: FloatArray | None
-    drawing: Drawing
+    space: ContextSpace
+    plot: Plot
     target: Particles | None
     planes: tuple[Plane, ...]
 
     @classmethod
     def of_task(cls, task: Task, shown: Sequence[Particles]) -> Scene:
-        """The task's space, which must be the one that the distributions `shown` are on."""
+        """Build the scene of a task.
+
+        Args:
+            task: The task.
+            shown: The distributions that will be drawn; they extend bounds that are infinite.
+
+        Returns:
+            The scene.
+
+        Raises:
+            InvalidInput: If a distribution does not fit the task's space.
+        """
         for particles in shown:
             _check_fit(task, particles)
-        low, high = _frame(task.space.low, task.space.high, [*shown, task.target_particles])
-        planes = _planes(task.space, task.drawing)
-        return cls(low, high, task.space.labels, task.space.support, task.drawing, task.target_particles, planes)
+        low, high = _frame(task.space, [*shown, task.target_particles])
+        return cls(low, high, task.space, task.plot, task.target_particles, _planes(task.space, task.plot))
 
     @classmethod
     def of_points(cls, shown: Sequence[Particles], names: Sequence[str] = ()) -> Scene:
-        """The box that the distributions fill, where nobody can say what task they are of; names (d,) of its axes."""
+        """Build the scene of an unknown task: the box that the distributions fill.
+
+        Args:
+            shown: The distributions that will be drawn.
+            names: The names of the context values, d of them.
+
+        Returns:
+            The scene.
+        """
         d = shown[0].dim
         unknown = np.full(d, np.inf)
         space = ContextSpace(-unknown, unknown, names=names if len(set(names)) == d else None)
-        low, high = _frame(space.low, space.high, shown)
-        return cls(low, high, space.labels, None, Drawing(), None, _planes(space, Drawing()))
+        return cls(*_frame(space, shown), space, Plot(), None, _planes(space, Plot()))
 
-    @property
-    def dim(self) -> int:
-        return len(self.low)
+    def walls(self, plane: Plane) -> tuple[Box, ...]:
+        """Return the walls in a plane; walls and goals are places in the first one."""
+        return self.plot.walls if plane == self.planes[0] else ()
 
-    @property
-    def cells(self) -> IntArray | None:
-        """The grid (rows, columns) of a task whose contexts are its cells."""
-        return self.drawing.cells
-
-    @property
-    def flat(self) -> bool:
-        """Whether one plane shows all that is to be seen."""
-        return len(self.planes) == 1
-
-    def has_walls(self, plane: Plane) -> bool:
-        """Walls and goals are places in the first plane."""
-        return plane == self.planes[0] and bool(self.drawing.walls)
-
-    def has_goals(self, plane: Plane) -> bool:
-        return plane == self.planes[0] and bool(self.drawing.goals)
+    def goals(self, plane: Plane) -> tuple[tuple[float, float], ...]:
+        """Return the goals in a plane."""
+        return self.plot.goals if plane == self.planes[0] else ()
 
     def to_scale(self, plane: Plane) -> bool:
-        """Whether both axes of a plane can have one scale without becoming a ribbon."""
+        """Whether both axes of a plane can have one scale without the panel becoming too narrow."""
         width, height = (self.high - self.low)[list(plane)]
         return bool(1 / 3 <= width / height <= 3)
 
 
-def scene_of(runs: Sequence[RunResult], task: Task | None = None) -> Scene:
-    """What runs are drawn on: the task's space, or what their folders show where the task cannot be found."""
+def scene_of(runs: Sequence[RunResult], task: Task | None = None, trust: bool = False) -> Scene:
+    """Build the scene of runs.
+
+    Args:
+        runs: Runs on one task.
+        task: The task; by default the one that the runs name, or the box that their contexts fill if it cannot be
+            loaded.
+        trust: Whether code that the runs name may be run although this user did not write them.
+
+    Returns:
+        The scene.
+
+    Raises:
+        InvalidInput: If the given task does not fit the runs.
+    """
     shown = [stage.particles for run in runs for stage in run.curriculum]
     if task is not None:
         return Scene.of_task(task, shown)
     try:
-        return Scene.of_task(task_of(runs[0]), shown)
+        return Scene.of_task(task_of(runs[0], trust), shown)
     except GeodesicError:
         return Scene.of_points(shown, runs[0].contexts)
 
 
-def task_of(run: RunResult) -> Task:
-    """The task that a run names."""
-    if run.config.get("portable") is not True:
-        raise InvalidInput(f"task {run.task} was an object that only its owner has; try task=")
-    return tasks.load(run.config.get("task", ""))
+def task_of(run: RunResult, trust: bool = False) -> Task:
+    """Load the task that a run names.
+
+    Args:
+        run: The run.
+        trust: Whether its code may be run although this user did not write the run's folder.
+
+    Returns:
+        The task.
+
+    Raises:
+        InvalidInput: If the task was an object, cannot be loaded, or is code that is not trusted.
+    """
+    check_origin(run.folder / "config.json", run.config, trust, fields=("task",))
+    if "task" in run.config.objects:
+        raise InvalidInput(f"task {run.task} was given as an object, which its folder does not contain; try task=")
+    return tasks.load(run.config.task)
 
 
 def _check_fit(task: Task, particles: Particles) -> None:
     if particles.dim != task.space.dim:
-        raise InvalidInput(
-            f"expected contexts of {task.space.dim} values, as task {task.name} has, got {particles.dim}"
-        )
-    cells = task.drawing.cells
-    if cells is None:
-        return
-    places = np.round(particles.points)
-    if (places < 0).any() or (places >= cells.shape).any():
+        wanted = f"contexts of {task.space.dim} values, as task {task.name} has"
+        raise InvalidInput(f"expected {wanted}, got {particles.dim}")
+    cells, places = task.plot.cells, np.round(particles.points)
+    if cells is not None and ((places < 0).any() or (places >= cells.shape).any()):
         raise InvalidInput(f"expected contexts on the {cells.shape} cells of task {task.name}, got others")
 
 
-def _frame(low: FloatArray, high: FloatArray, shown: Sequence[Particles]) -> tuple[FloatArray, FloatArray]:
-    """The bounds where they are finite, else those of what is shown; never a side without length."""
+def _frame(space: ContextSpace, shown: Sequence[Particles]) -> tuple[FloatArray, FloatArray]:
+    """The bounds where they are finite, else those of the distributions; no side has length zero."""
     points = np.concatenate([particles.points for particles in shown])
-    lower = np.where(np.isfinite(low), low, points.min(axis=0))
-    upper = np.where(np.isfinite(high), high, points.max(axis=0))
+    lower = np.where(np.isfinite(space.low), space.low, points.min(axis=0))
+    upper = np.where(np.isfinite(space.high), space.high, points.max(axis=0))
     room = np.where(upper > lower, 0.0, 0.5)
     return lower - room, upper + room
 
 
-def _planes(space: ContextSpace, drawing: Drawing) -> tuple[Plane, ...]:
-    """The plane that the task asks for; else values two at a time, a last single one beside the one before it."""
+def _planes(space: ContextSpace, plot: Plot) -> tuple[Plane, ...]:
+    """The task's plane if it states one; else values two at a time, a last single one with the one before it."""
     if space.dim == 1:
         return ()
-    if drawing.axes is not None:
-        x, y = drawing.plane(space).tolist()
+    if plot.axes is not None:
+        x, y = plot.plane(space).tolist()
         return ((x, y),)
     starts = (min(start, space.dim - 2) for start in range(0, space.dim, 2))
     return tuple((start, start + 1) for start in starts)[:MOST_PLANES]

@@ -1,165 +1,193 @@
-"""One look for all figures: a method has the same colour wherever it appears."""
+"""The shared look of all figures: a method has the same colour wherever it appears."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import wraps
+import io
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import NamedTuple, TypeVar
 
-import matplotlib
+import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
+from numpy.typing import NDArray
 
+from geodesic import curricula, metrics
 from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult
-from geodesic.records.stages import StageDistribution
+from geodesic.records.schema import StageDistribution
 
-Colour = tuple[float, float, float] | str
+Grid = NDArray[np.object_]  # of axes
 LineStyle = str | tuple[float, tuple[float, ...]]  # a name, or (offset, lengths of dashes and gaps)
 
-# Okabe and Ito's colours, which the colour-blind can tell apart; indigo and wine from Tol's muted set.
-COLOURS = {
-    "gradient": "#D55E00",
-    "currot": "#000000",
-    "spdl": "#56B4E9",
-    "wb-spdl": "#332288",
-    "alp-gmm": "#E69F00",
-    "goal-gan": "#CC79A7",
-    "linear": "#009E73",
-    "uniform": "#0072B2",
-    "target-only": "#808080",
-    "procurl-target": "#44AA99",
-    # gradient under a distance that it learned
-    "embedding": "#8E6BBF",
-    "return-lift": "#882255",
-}
+# Methods and learned metrics state their own colours: Okabe and Ito's palette, which is safe for colour-blind readers,
+# with indigo and wine from Tol's muted set. This one is for a method that states none.
 OTHER = "#999933"
-# The same on a dark page, where these would not be seen.
+# Replacements on a dark page for colours that would be invisible there.
 DARK = {"#000000": "#f2f2f2", "#332288": "#a99bf0", "#882255": "#c2527f", "#0072b2": "#2f8fd0"}
-WALL = "#3A3A45"
-GOAL = "#F0E442"
+WALL = "#3a3a45"
+GOAL = "#f0e442"
 INK = "#222222"
-FAINT = "#B0B0B0"
+FAINT = "#b0b0b0"
+GRID = "#e4e4e4"
+ACCENT = "#d55e00"
 HEAT = "Blues"
 PATH = "viridis"
+EXPLORING = "exploring"  # marks stages that explored for a metric
 LINES: tuple[LineStyle, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 
-_SETTINGS = {
-    "font.size": 10,
+_SETTINGS = {  # where they are not matplotlib's own defaults
     "axes.titlesize": 11,
-    "axes.labelsize": 10,
     "xtick.labelsize": 9,
     "ytick.labelsize": 9,
     "legend.fontsize": 9,
     "legend.frameon": False,
-    "figure.titlesize": 12,
-    "figure.facecolor": "white",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": INK,
-    "axes.grid": False,
-    "grid.color": "#E4E4E4",
+    "grid.color": GRID,
     "lines.linewidth": 1.8,
+    "text.parse_math": False,  # names and units are text, whatever signs they contain
 }
 
 _SAVING = {
     "savefig.dpi": 150,
-    "figure.autolayout": False,
-    "figure.constrained_layout.use": False,
     "svg.hashsalt": "geodesic",
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
+    "text.parse_math": False,  # of ticks, which are created when a figure is drawn
 }
+# Metadata that would make two saves of one figure differ.
 _UNDATED = {"png": ("Software",), "pdf": ("Creator", "Producer", "CreationDate"), "svg": ("Creator", "Date")}
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
+# A decorator: functions draw with the settings above, whatever the caller's are, and leave the caller's unchanged.
+styled = matplotlib.style.context(_SETTINGS, after_reset=True)
 
-@dataclass(frozen=True)
-class Look:
-    """How the runs of one label are drawn."""
 
-    colour: tuple[float, float, float]
+class Style(NamedTuple):
+    """How the runs of one label are drawn.
+
+    Args:
+        colour: Hexadecimal, in lower case.
+        line: matplotlib's line style.
+    """
+
+    colour: str
     line: LineStyle
 
 
-def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Draw with the settings above, whatever the caller's are, and leave the caller's as they were."""
-
-    @wraps(draw)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_SETTINGS, "backend": matplotlib.get_backend()}):
-            return draw(*args, **kwargs)
-
-    return wrapper
-
-
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of this many inches, outside pyplot's list of open ones."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    """Create an empty figure of this size in inches, outside pyplot's list of open figures."""
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(figure: Figure, path: Path, also: Sequence[str] = ()) -> Path:
-    """Write a PNG, and beside it the same as `also` says (pdf, svg); the same figure gives the same bytes.
+    """Write a figure as PNG and in other formats; the same figure always gives the same bytes.
 
-    Everything is put in its place once; a figure that still has a layout engine is drawn twice for each format.
+    Args:
+        figure: The figure.
+        path: The PNG file; other formats are written beside it.
+        also: More formats: "pdf" and "svg".
+
+    Returns:
+        The path of the PNG file.
     """
+    for kind in ("png", *also):
+        content = _encoded(figure, kind)
+        write_atomically(path.with_suffix(f".{kind}"), lambda file, content=content: file.write(content))  # type: ignore[misc]
+    return path
+
+
+def svg(figure: Figure, names: Mapping[str, str]) -> str:
+    """Draw a figure as an SVG element for a web page.
+
+    Args:
+        figure: The figure.
+        names: For each colour (hexadecimal, lower case), the CSS variable that takes its place, so that the page's
+            theme decides.
+
+    Returns:
+        The element, without a background.
+    """
+    text = _encoded(figure, "svg", transparent=True).decode()
+    for colour, name in {**names, INK: "ink", FAINT: "faint", GRID: "line", "#000000": "ink"}.items():
+        text = text.replace(colour, f"var(--{name})")
+    return text[text.index("<svg") :]
+
+
+def _encoded(figure: Figure, kind: str, transparent: bool = False) -> bytes:
+    """A figure as a file. Its layout engine runs once: a figure that keeps one is drawn twice for each format."""
+    file = io.BytesIO()
     with matplotlib.rc_context(_SAVING):
         figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
         engine = figure.get_layout_engine()
         if engine is not None:
             engine.execute(figure)
-        figure.set_layout_engine(None)
-        for kind in ("png", *also):
-            _save(figure, path.with_suffix(f".{kind}"), kind)
-    return path
+        figure.set_layout_engine("none")
+        figure.savefig(file, format=kind, metadata=dict.fromkeys(_UNDATED[kind]), transparent=transparent)
+    return file.getvalue()
 
 
-def _save(figure: Figure, path: Path, kind: str) -> None:
-    nothing = dict.fromkeys(_UNDATED[kind])
-    write_atomically(path, lambda file: figure.savefig(file, format=kind, metadata=nothing))
+def colour_of(method: str, metric: str | None = None) -> str:
+    """Look up the colour that a registered method states; nothing is imported, as the names may come from a file.
+
+    Args:
+        method: The name of a method.
+        metric: The name of the metric it uses; gradient takes the colour of a learned metric that states one.
+
+    Returns:
+        The colour, hexadecimal in lower case.
+    """
+    stated: list[object] = [curricula.REGISTRY.known(method)]
+    if metric and method == "gradient":
+        stated.insert(0, metrics.STANDARD.get(metric) or metrics.REGISTRY.known(metric))
+    colours = [getattr(found, "colour", None) for found in stated]
+    return next((to_hex(colour) for colour in colours if colour), OTHER)
 
 
-def looks(runs: Sequence[RunResult]) -> dict[str, Look]:
-    """The look of each label. Variants of a method share its colour, whatever is beside them, and differ in line."""
-    kinds: dict[str, list[str]] = {}
-    for run in runs:
-        labels = kinds.setdefault(kind(run), [])
-        if run.label not in labels:
-            labels.append(run.label)
-    return {
-        label: Look(to_rgb(COLOURS.get(name, OTHER)), LINES[index % len(LINES)])
-        for name, labels in kinds.items()
-        for index, label in enumerate(labels)
-    }
-
-
-def kind(run: RunResult) -> str:
-    """What decides a run's colour: its method, or the distance that gradient learned."""
-    return run.metric if run.metric in COLOURS and run.method == "gradient" else run.method
+def styles_of(runs: Sequence[RunResult]) -> dict[str, Style]:
+    """Choose the style of each label: its method's colour, and a line style for each label of that colour."""
+    colours = {run.label: colour_of(run.method, run.metric) for run in runs}
+    lines = defaultdict[str, Iterator[LineStyle]](lambda: cycle(LINES))
+    return {label: Style(colour, next(lines[colour])) for label, colour in colours.items()}
 
 
 def legend_width(labels: Iterable[str]) -> float:
-    """Inches that a legend beside the axes takes, so that long labels do not narrow the axes."""
+    """Estimate the width in inches of a legend beside the axes, so that long labels do not narrow the axes."""
     return 0.6 + 0.075 * max(map(len, labels), default=0)
 
 
-def lines(label: str) -> str:
-    """A label for a narrow place: gradient:step=0.05 in two lines."""
-    return label.replace(":", "\n").replace("=", " ")
+def new_grid(figure: Figure, panels: int, columns: int, shared: bool) -> list[Axes]:
+    """Create axes for so many panels in rows; those that the last row has no panel for are hidden.
+
+    Args:
+        figure: The figure.
+        panels: The number of panels.
+        columns: The number of columns.
+        shared: Whether all panels have the same axes; the lowest panel of each column then has the labels of the ticks.
+
+    Returns:
+        All axes, row by row.
+    """
+    grid: Grid = figure.subplots(math.ceil(panels / columns), columns, squeeze=False, sharex=shared, sharey=shared)
+    every: list[Axes] = grid.ravel().tolist()
+    for axes in every[panels:]:
+        axes.set_visible(False)
+    for axes in every[max(0, panels - columns) : panels]:
+        axes.tick_params(labelbottom=True)
+    return every
 
 
 def step_axis(axes: Axes, label: bool = True) -> None:
-    """Environment steps on the x axis: 20k, 40k, ..."""
+    """Show environment steps on the x axis: 20k, 40k, ..."""
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.set_xmargin(0.01)
@@ -167,47 +195,47 @@ def step_axis(axes: Axes, label: bool = True) -> None:
         axes.set_xlabel("environment steps")
 
 
-def small_panel(axes: Axes) -> None:
-    """A thin box around one of many panels, with small numbers at its ticks."""
+def value_axis(axes: Axes, label: str = "") -> None:
+    """Name the y axis and draw grid lines at its ticks, behind the data."""
+    axes.set_ylabel(label)
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+
+
+def small_panel(axes: Axes, colour: str = FAINT) -> None:
+    """Draw a thin box around one of many panels, with small numbers at its ticks."""
     axes.tick_params(labelsize=8)
-    for spine in axes.spines.values():
-        spine.set_visible(True)
-        spine.set_color(FAINT)
-
-
-def bare(axes: Axes) -> None:
-    """No ticks and no frame: the picture is a map, which at most has a name beside it."""
-    axes.xaxis.set_visible(False)
-    axes.yaxis.set_visible(bool(axes.get_ylabel()))
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set(visible=True, color=colour)
 
 
 def short_steps(step: float) -> str:
-    """Three digits are enough: 90909 -> 90.9k."""
+    """Write a number of steps with three digits.
+
+    Example:
+        >>> short_steps(90909)
+        '90.9k'
+    """
     return EngFormatter(sep="").format_eng(float(f"{step:.3g}"))
 
 
 def stage_title(stage: StageDistribution, explores: bool = False) -> str:
-    """Which stage it is and when it began, in two lines."""
-    what = ", exploring" if explores else ""
-    return f"stage {stage.stage}, α = {stage.alpha:.3g}\nfrom step {short_steps(stage.step)}{what}"
+    """Say in two lines which stage it is and when it started."""
+    note = f", {EXPLORING}" if explores else ""
+    return f"stage {stage.stage}, α = {stage.alpha:.3g}\nfrom step {short_steps(stage.step)}{note}"
 
 
 def evenly(items: Sequence[T], most: int) -> list[T]:
-    """At most so many items, evenly spread, the first and the last among them."""
+    """Choose at most so many items, evenly spaced, including the first and the last.
+
+    Example:
+        >>> evenly("abcdefg", 3)
+        ['a', 'd', 'g']
+    """
     if len(items) <= most:
         return list(items)
     return [items[index] for index in np.linspace(0, len(items) - 1, most).round().astype(int)]
 
 
-def stages_title(run: RunResult, shown: int, stages: int) -> str:
-    """What a figure of stages shows, and whether it shows all of them."""
-    some = "each stage" if shown == stages else f"{shown} of {stages} stages"
-    return f"{run.task}, {run.label}, seed {run.seed}: contexts of {some}"
-
-
 def goal_key(goals: Sequence[tuple[float, float]], star: str = "goal") -> str:
-    """What the stars of a figure are."""
+    """Explain the stars of a figure; empty without any."""
     return (f"star: the {star}" if len(goals) == 1 else f"stars: {star}s") if goals else ""

@@ -1,78 +1,91 @@
-"""Tables of a comparison, as plain text and as Markdown."""
+"""Tables of a comparison: plain text, Markdown, CSV and LaTeX, and the score matrix that rliable reads."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geodesic.analysis.intervals import IQM_SEEDS, MEDIAN_SEEDS, Estimate, iqm_of
-from geodesic.analysis.measures import WINDOW, deviation
-from geodesic.analysis.statistics import Row
-from geodesic.checks import as_all
+from geodesic.analysis.intervals import IQM_SEEDS, MEDIAN_SEEDS, Estimate, deviation, iqm_of
+from geodesic.analysis.statistics import WINDOW, Row, of_seeds
+from geodesic.checks import check_instances
+from geodesic.contexts import Arrays
+from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult, by_label
+from geodesic.report.text import format_known
 
 if TYPE_CHECKING:
-    from geodesic.runs.tail import Tail
+    from geodesic.runs.cvar import WorstContexts
 
 _HEADER = (
-    "method",
-    "seeds",
-    "reached",
-    "first above, raw",
-    "first above",
-    "stays above",
-    "final mean ± std",
-    "final IQM",
+    "method", "seeds", "reached", "first above, raw", "first above", "stays above", "final mean ± std", "final IQM",
     "success",
-)
+)  # fmt: skip
 _MARK = "*"
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "±": r"$\pm$",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
 
 
 def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
-    """One line per label, then notes on what its cells are; brackets hold 95 % intervals.
+    """Write the table of a comparison: one line per label, then notes on its cells; brackets hold 95 % intervals.
 
-    reached: seeds whose smoothed target score is above the level that counts as solved from some step to the end;
-    first above, stays above: the steps at which it first is, and from which it stays; raw: at which a single evaluation
-    first is. An interval of this would crowd the line, and is in table.csv.
+    The columns: reached is the number of seeds whose smoothed target score is above the level that counts as solved
+    from some step to the end; first above and stays above are the steps at which it first is, and from which it stays;
+    raw is the step at which a single evaluation first is (its interval is in table.csv). P(x faster) and P(x better)
+    are the probabilities that a seed of x beats a seed of this line's method, in time to solved and in final score.
 
-    P(x faster) and P(x better): the probability that a seed of x beats a seed of this line's method, in time to
-    solved and in final score.
+    Args:
+        rows: The rows, from `geodesic.analysis.statistics.summarise`.
+        markdown: Whether to write Markdown instead of plain text.
+
+    Returns:
+        The table.
     """
-    rows = as_all(Row, rows, "rows")
-    table, told = _lay_out(table_cells(rows), markdown), notes(rows)
+    rows = check_instances(Row, rows, "rows")
+    table, remarks = _lay_out(table_cells(rows), markdown), notes(rows)
     if markdown:
-        return "\n\n".join([table, *(note.replace(_MARK, "\\*") for note in told)])
-    return "\n".join([table, *told])
+        return "\n\n".join([table, *(note.replace(_MARK, "\\*") for note in remarks)])
+    return "\n".join([table, *remarks])
 
 
 def table_cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """The header and a line per label, as words; without the probabilities where there is nobody to compare with."""
-    lines = [_header(rows), *(_cells(row) for row in rows)]
+    """Return the header and a line per label; without the probabilities if there is no other label to compare with."""
+    reference = next((row.reference for row in rows if row.reference), "?")
+    lines = [(*_HEADER, f"P({reference} faster)", f"P({reference} better)"), *(_cells(row) for row in rows)]
     alone = all(row.reference in (None, row.label) for row in rows)
     return [line[: len(_HEADER)] for line in lines] if alone else lines
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
-    """What the times are, what the brackets cover, and why some are missing."""
+    """Explain the times and the brackets, and why some brackets are missing."""
     own = [row for row in rows if row.finished]
     if not own:
         return []
-    told = [f"Times are medians over seeds; raw: single evaluations, the others a rolling mean of {WINDOW}."]
+    remarks = [f"Times are medians over seeds; raw: single evaluations, the others a rolling mean of {WINDOW}."]
     short = {"medians of 5 seeds": MEDIAN_SEEDS, "interquartile means of 10": IQM_SEEDS}
-    less = [what for what, seeds in short.items() if any(row.finished == seeds for row in own)]
-    told.append("Brackets: 95 % intervals over seeds" + (f" ({' and '.join(less)}: 94 %)." if less else "."))
+    less = [words for words, seeds in short.items() if any(row.finished == seeds for row in own)]
+    remarks.append("Brackets: 95 % intervals over seeds" + (f" ({' and '.join(less)}: 94 %)." if less else "."))
     if any(row.finished < IQM_SEEDS for row in own):
         needed = f"a median needs {MEDIAN_SEEDS}, an interquartile mean {IQM_SEEDS}"
-        told.append(f"{_MARK} too few seeds for an interval: {needed}.")
-    return told
+        remarks.append(f"{_MARK} too few seeds for an interval: {needed}.")
+    return remarks
 
 
 def _lay_out(lines: Sequence[tuple[str, ...]], markdown: bool) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    padded = [[_pad(cell, width, left=not k) for k, (cell, width) in enumerate(zip(line, widths))] for line in lines]
+    sides = "<" + ">" * (len(widths) - 1)
+    padded = [[f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths)] for line in lines]
     if markdown:
         rule = ["-" * width if not k else "-" * (width - 1) + ":" for k, width in enumerate(widths)]
         return "\n".join(f"| {' | '.join(line)} |" for line in [padded[0], rule, *padded[1:]])
@@ -81,51 +94,60 @@ def _lay_out(lines: Sequence[tuple[str, ...]], markdown: bool) -> str:
 
 
 def infeasible_table(runs: Sequence[RunResult], markdown: bool = False) -> str:
-    """Share of infeasible contexts by how far the curriculum is, mean over seeds; nothing where all are feasible.
+    """Write the fraction of infeasible contexts by alpha, mean over seeds.
 
-    Stages that explore the whole space are left out: they are the same for every method.
+    Args:
+        runs: The runs. Stages that explore the whole space are left out: they are the same for every method.
+        markdown: Whether to write Markdown instead of plain text.
+
+    Returns:
+        The table; empty if all contexts are feasible.
     """
-    shares = {label: _by_alpha(group) for label, group in by_label(as_all(RunResult, runs, "runs")).items()}
-    shares = {label: line for label, line in shares.items() if len(line) > 1}
-    if not any(share > 0 for line in shares.values() for share in line.values()):
+    fractions = {label: _by_alpha(group) for label, group in by_label(check_instances(RunResult, runs, "runs")).items()}
+    fractions = {label: line for label, line in fractions.items() if len(line) > 1}
+    if not any(fraction > 0 for line in fractions.values() for fraction in line.values()):
         return ""
-    alphas = sorted({alpha for line in shares.values() for alpha in line})
+    alphas = sorted({alpha for line in fractions.values() for alpha in line})
     rows = [
-        (label, *(f"{line[alpha]:.0%}" if alpha in line else "" for alpha in alphas)) for label, line in shares.items()
+        (label, *(f"{line[alpha]:.0%}" if alpha in line else "" for alpha in alphas))
+        for label, line in fractions.items()
     ]
     return _lay_out([("infeasible contexts at alpha", *(f"{alpha:g}" for alpha in alphas)), *rows], markdown)
 
 
-def tail_table(tails: Sequence[Tail], markdown: bool = False) -> str:
-    """Scores and successes in the worst contexts, over the seeds of each label; nothing without a finished run."""
-    groups: dict[str, list[Tail]] = {}
-    for tail in tails:
-        groups.setdefault(tail.label, []).append(tail)
-    lines = [_tail_cells(label, own) for label, own in groups.items()]
-    if not lines:
+def cvar_table(results: Sequence[WorstContexts], markdown: bool = False) -> str:
+    """Write scores and successes in the worst contexts, over the seeds of each label.
+
+    Args:
+        results: One for each finished run, from `geodesic.runs.cvar.worst_contexts`.
+        markdown: Whether to write Markdown instead of plain text.
+
+    Returns:
+        The table; empty without a finished run.
+    """
+    groups: dict[str, list[WorstContexts]] = {}
+    for result in results:
+        groups.setdefault(result.label, []).append(result)
+    if not groups:
         return ""
-    header = (f"worst {tails[0].share:.0%} of contexts", "seeds", "mean ± std", "IQM", "success")
-    return _lay_out([header, *lines], markdown)
+    header = (f"worst {results[0].fraction:.0%} of contexts", "seeds", "mean ± std", "IQM", "success")
+    return _lay_out([header, *(_cvar_cells(label, group) for label, group in groups.items())], markdown)
 
 
-def _tail_cells(label: str, tails: Sequence[Tail]) -> tuple[str, ...]:
-    scores, success = np.array([tail.score for tail in tails]), float(np.mean([tail.success for tail in tails]))
+def _cvar_cells(label: str, group: Sequence[WorstContexts]) -> tuple[str, ...]:
+    scores = np.array([each.score for each in group])
     mean, spread = (_number(float(value)) for value in (scores.mean(), deviation(scores)))
-    return (label, str(len(tails)), f"{mean} ± {spread}", _interval(iqm_of(scores), _number), _percentage(success))
+    success = format_known(float(np.mean([each.success for each in group])), ".0%", "-")
+    return (label, str(len(group)), f"{mean} ± {spread}", _interval(iqm_of(scores), _number), success)
 
 
 def _by_alpha(group: Sequence[RunResult]) -> dict[float, float]:
-    seen: dict[float, list[float]] = {}
+    found: dict[float, list[float]] = {}
     for run in group:
-        for alpha, explores, share in zip(run.stages.alphas, run.stages.explores, run.stages.infeasible):
+        for alpha, explores, fraction in zip(run.stages.alphas, run.stages.explores, run.stages.infeasible):
             if not explores:
-                seen.setdefault(round(float(alpha), 3), []).append(float(share))
-    return {alpha: sum(values) / len(values) for alpha, values in seen.items()}
-
-
-def _header(rows: Sequence[Row]) -> tuple[str, ...]:
-    reference = next((row.reference for row in rows if row.reference), "?")
-    return (*_HEADER, f"P({reference} faster)", f"P({reference} better)")
+                found.setdefault(round(float(alpha), 3), []).append(float(fraction))
+    return {alpha: sum(values) / len(values) for alpha, values in found.items()}
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -141,29 +163,21 @@ def _cells(row: Row) -> tuple[str, ...]:
         _interval(row.time, _time),
         "-" if math.isnan(row.final_mean) else f"{_number(row.final_mean)} ± {_number(row.final_std)}",
         _interval(row.final_iqm, _number),
-        _percentage(row.final_success),
-        _probability(row.faster),
-        _probability(row.better),
+        format_known(row.final_success, ".0%", "-"),
+        _interval(row.faster, "{:.2f}".format),
+        _interval(row.better, "{:.2f}".format),
     )
 
 
-def _interval(estimate: Estimate, show: Callable[[float], str]) -> str:
-    """The value and its interval; a mark where the seeds are too few, a dash where nothing is known."""
-    if math.isnan(estimate.value):
+def _interval(estimate: Estimate | None, show: Callable[[float], str]) -> str:
+    """The value and its interval; a mark for too few seeds, a dash for an unknown value."""
+    if estimate is None or math.isnan(estimate.value):
         return "-"
     if math.isnan(estimate.low):
         return f"{show(estimate.value)} {_MARK}"
-    if math.isinf(estimate.low):  # an interval from never to never says nothing more
+    if math.isinf(estimate.low):  # an interval from never to never adds nothing
         return show(estimate.value)
     return f"{show(estimate.value)} [{show(estimate.low)}, {show(estimate.high)}]"
-
-
-def _percentage(share: float) -> str:
-    return "-" if math.isnan(share) else f"{share:.0%}"
-
-
-def _probability(estimate: Estimate | None) -> str:
-    return "-" if estimate is None else _interval(estimate, lambda value: f"{value:.2f}")
 
 
 def _time(steps: float) -> str:
@@ -176,5 +190,72 @@ def _number(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
 
 
-def _pad(cell: str, width: int, left: bool) -> str:
-    return cell.ljust(width) if left else cell.rjust(width)
+def write_exports(folder: Path, rows: Sequence[Row], runs: Sequence[RunResult]) -> list[Path]:
+    """Write table.csv, table.tex and scores.npz for other programs.
+
+    Args:
+        folder: The folder of the comparison.
+        rows: The table's rows.
+        runs: The runs.
+
+    Returns:
+        The paths of the files.
+    """
+    texts = {"table.csv": table_csv(rows), "table.tex": table_latex(rows)}
+    for name, text in texts.items():
+        write_atomically(folder / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
+    scores = score_matrix(runs)
+    write_atomically(folder / "scores.npz", lambda file: np.savez(file, **scores))  # type: ignore[arg-type]
+    return [folder / name for name in (*texts, "scores.npz")]
+
+
+def table_csv(rows: Sequence[Row]) -> str:
+    """Write the fields of `Row` as CSV, steps in full, the ends of each interval in columns _low and _high.
+
+    A cell is empty if its value is not known or the seeds are too few for an interval, and inf for never.
+    """
+    out = io.StringIO()
+    ends = {"": "value", "_low": "low", "_high": "high"}
+    names = [field.name + end for field in fields(Row) for end in (ends if "Estimate" in str(field.type) else ("",))]
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        cells = {name: _as_text(value) if isinstance(value, str) else value for name, value in vars(row).items()}
+        for name, value in vars(row).items():
+            if isinstance(value, Estimate):
+                cells |= {name + end: getattr(value, part) for end, part in ends.items()}
+        writer.writerow({name: cell for name, cell in cells.items() if cell == cell})  # without those that are NaN
+    return out.getvalue()
+
+
+def _as_text(cell: str) -> str:
+    """A string that a spreadsheet does not take for a formula."""
+    return f"'{cell}" if cell.lstrip().startswith(("=", "+", "-", "@")) else cell
+
+
+def table_latex(rows: Sequence[Row]) -> str:
+    """Write the table as a LaTeX tabular that needs no package; its notes are comments above it."""
+    header, *lines = [" & ".join(map(_escaped, cells)) + r" \\" for cells in table_cells(rows)]
+    columns = "l" + "r" * (len(table_cells(rows)[0]) - 1)
+    comments = [f"% {note}" for note in notes(rows)]
+    begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
+    return "\n".join([*comments, begin, r"\hline", header, r"\hline", *lines, r"\hline", end, ""])
+
+
+def _escaped(cell: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in cell)
+
+
+def score_matrix(runs: Sequence[RunResult]) -> Arrays:
+    """Return the final scores of each label's finished runs, shape (seeds, 1): one task, as in the table.
+
+    This is what rliable reads, {method: (runs, tasks)}:
+
+        scores = dict(np.load("scores.npz"))
+        iqm = lambda x: np.array([metrics.aggregate_iqm(x)])
+        values, intervals = library.get_interval_estimates(scores, iqm, reps=2000)
+
+    Its bootstrap intervals cover less than their nominal level with one task and few seeds.
+    """
+    finals = {label: of_seeds(group, math.nan).finals for label, group in by_label(runs).items()}
+    return {label: values[:, None] for label, values in finals.items() if len(values)}

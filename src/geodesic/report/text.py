@@ -1,56 +1,103 @@
-"""Results as text: curves for a terminal, and tables kept in a Markdown file."""
+"""Results in words: learning curves for a terminal, remarks, and records in a Markdown file."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
 
 from geodesic.analysis.curves import mean_curve
-from geodesic.analysis.measures import WINDOW
-from geodesic.checks import FloatArray, as_all, as_count, as_path
+from geodesic.analysis.statistics import WINDOW
+from geodesic.checks import FloatArray, as_count, as_path, check_instances
 from geodesic.curricula import REGISTRY
 from geodesic.errors import InvalidInput
 from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult, by_label
 
-MEASURES = {"return": "return", "discounted": "discounted return", "success": "success rate"}
+SCORE_NAMES = {"return": "return", "discounted_return": "discounted return", "success": "success rate"}
 
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def measured(run: RunResult) -> str:
-    """What a run's scores are, in words."""
-    return MEASURES.get(run.measure, run.measure)
+def score_name(run: RunResult) -> str:
+    """Return what a run's scores are, in words."""
+    return SCORE_NAMES.get(run.score, run.score)
+
+
+def count(number: int, noun: str) -> str:
+    """Write a number of things.
+
+    Args:
+        number: How many.
+        noun: What one of them is called.
+
+    Example:
+        >>> count(2, "seed")
+        '2 seeds'
+    """
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def format_known(value: float, form: str, unknown: str = "") -> str:
+    """Format a number; one that is not finite is unknown.
+
+    Args:
+        value: The number.
+        form: The format specification.
+        unknown: What is written instead of an unknown number.
+    """
+    return format(value, form) if math.isfinite(value) else unknown
+
+
+def reached_step(run: RunResult) -> int:
+    """Return the last recorded step; a run whose budget is no multiple of its segments ends a little later."""
+    if run.finished:
+        return run.steps
+    ends = [table[-1] for table in (run.episodes.steps, run.evaluations.steps, run.stages.steps) if len(table)]
+    return min(int(max(ends, default=0)), run.steps)
 
 
 def at_source(runs: Sequence[RunResult]) -> list[str]:
-    """Labels of which finished runs trained on their source alone, in words; methods without a source are left out.
+    """Name the labels with finished runs that trained on their source alone, so that their results say little.
 
-    What such runs came to says nothing of a curriculum's stages: there was one.
+    Args:
+        runs: The runs. Those of methods without a source are ignored.
+
+    Returns:
+        A sentence for each such label, without a full stop.
     """
-    told = []
-    for label, group in by_label(as_all(RunResult, runs, "runs")).items():
+    notes = []
+    for label, group in by_label(check_instances(RunResult, runs, "runs")).items():
         done = [run for run in group if run.finished and _has_source(run)]
         stayed = sum((~run.stages.explores).sum() == 1 for run in done)
         if stayed:
-            told.append(f"{label}: {stayed} of {len(done)} seed{'s' * (len(done) != 1)} never left the source")
-    return told
+            notes.append(f"{label}: {stayed} of {count(len(done), 'seed')} never left the source")
+    return notes
 
 
 def _has_source(run: RunResult) -> bool:
-    """Whether the run's method begins at the source."""
-    method = REGISTRY.get(run.method)
-    return method is not None and "source" in {field.name for field in fields(method)}
+    """Whether the run's method is a registered one that trains on nothing but its source at first."""
+    method = REGISTRY.known(run.method)
+    takes_one = is_dataclass(method) and "source" in {field.name for field in fields(method)}
+    return takes_one and not getattr(method, "searches", False)
 
 
 def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
-    """The target's score over the steps, a line per method on one scale."""
-    runs, width = as_all(RunResult, runs, "runs"), as_count(width, "width", 10**4)
-    begun = by_label(run for run in runs if len(run.evaluations.steps))
-    curves = {label: mean_curve(group).middle for label, group in begun.items()}
+    """Draw the score on the target over the steps with block characters.
+
+    Args:
+        runs: Runs on one task.
+        width: Characters of a curve.
+
+    Returns:
+        A heading and a line for each label, all on one scale; nothing without evaluations.
+    """
+    runs, width = check_instances(RunResult, runs, "runs"), as_count(width, "width", 10**4)
+    evaluated = by_label(run for run in runs if len(run.evaluations.steps))
+    curves = {label: mean_curve(group).middle for label, group in evaluated.items()}
     curves = {label: curve for label, curve in curves.items() if len(curve) and np.isfinite(curve).all()}
     if not curves:
         return []
@@ -62,8 +109,8 @@ def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
         for label, curve in curves.items()
     ]
     scale = f"from {low:.{digits}f} to {high:.{digits}f}"
-    what = f"{measured(runs[0])} on the target over {runs[0].steps} steps, rolling mean of {WINDOW} evaluations"
-    return [f"{what}, {scale}", *lines]
+    heading = f"{score_name(runs[0])} on the target over {runs[0].steps} steps, rolling mean of {WINDOW} evaluations"
+    return [f"{heading}, {scale}", *lines]
 
 
 def _bars(curve: FloatArray, low: float, high: float, width: int) -> str:
@@ -73,7 +120,13 @@ def _bars(curve: FloatArray, low: float, high: float, width: int) -> str:
 
 
 def record(path: Path, name: str, text: str) -> None:
-    """Put `text` between the markers of this name in a Markdown file, which gets them at its end if it has none."""
+    """Put text between the markers of this name in a Markdown file.
+
+    Args:
+        path: The file; a missing one is created.
+        name: The name in the markers, which are added at the end if the file has none.
+        text: What replaces the present text between them.
+    """
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     whole = read_record(path)
     if begin not in whole:
@@ -85,7 +138,17 @@ def record(path: Path, name: str, text: str) -> None:
 
 
 def read_record(path: Path) -> str:
-    """What a Markdown file holds so far; nothing, where there is none yet."""
+    """Read a Markdown file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its text; empty if it does not exist.
+
+    Raises:
+        InvalidInput: If it cannot be read.
+    """
     try:
         return as_path(path, "a file").read_text(encoding="utf-8")
     except FileNotFoundError:

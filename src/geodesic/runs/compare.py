@@ -3,80 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from geodesic.curricula.base import Threshold
 from geodesic.errors import GeodesicError, InvalidInput
-from geodesic.records import FolderLock, RunConfig, begun, finished, read_config, read_json, write_json
+from geodesic.records import FolderLock, RunConfig, finished, read_json, write_json
 from geodesic.records.checkpoint import Json
-from geodesic.runs.config import configure, slug
-from geodesic.runs.executors import Executor, Job, Listen, LocalProcesses, Update
-from geodesic.runs.executors.base import SAVE_EVERY, pack, run_name
+from geodesic.records.files import inside
+from geodesic.runs.config import slug
+from geodesic.runs.executors import Executor, Job, LocalProcesses
+from geodesic.runs.executors.base import SAVE_EVERY, run_name
 from geodesic.tasks import Task, load
-from geodesic.tasks.methods import build
+from geodesic.tasks.methods import Method
+from geodesic.training.configure import configure, curriculum_of, method_label, objects_of, task_of
+from geodesic.training.objects import Objects
+from geodesic.training.session import check_same_run
 
-FAILURES = "failures.json"  # of the last call, while it goes on and after it: name of the run -> why
-SAME = ("task", "steps", "threshold", "solved", "measure", "backend", "learner", "learner_options")
+FAILURES = "failures.json"  # of the last call, written while it runs: name of the run -> reason
+SAME = ("task", "steps", "threshold", "solved", "score", "backend", "learner", "learner_options")
 
 
 @dataclass
 class Outcome:
-    """What became of a comparison."""
+    """The result of a comparison: how many runs are finished, and why the others failed."""
 
-    folder: Path
-    done: int = 0
-    failed: dict[str, str] = field(default_factory=dict)  # name of the run -> why, in one line
+    done: int
+    failed: dict[str, str]  # name of the run -> reason, in one line
 
 
 def plan_comparison(
     task: str | Task,
-    methods: Sequence[str],
+    methods: Sequence[Method],
     seeds: Sequence[int],
     steps: int | None,
     out: Path,
-    threshold: float | None = None,
+    threshold: Threshold | None = None,
     learner: object = None,
     backend: str = "jax",
 ) -> list[RunConfig]:
-    """All runs, checked before any work starts; an earlier comparison in `out` must be of the same kind."""
+    """Configure all runs before any work starts; an earlier comparison in `out` must be of the same kind."""
     if not seeds:
         raise InvalidInput("expected at least one seed, got none")
     task = load(task)
-    labels = list(methods) or list(task.compare)
-    configs = [
-        configure(task, label, seed, steps, None, threshold, learner, backend).replace(label=label)
-        for label in labels
-        for seed in seeds
-    ]
-    for config in configs[:: len(seeds)]:
-        build(task, config.method, config.options, config.metric, config.threshold)
-    _check(configs, out, task)
+    configs: list[RunConfig] = []
+    for method in methods or task.training.compare:
+        first = configure(task, method, seeds[0], steps, None, threshold, learner, backend)
+        first = first.replace(label=method_label(method))
+        curriculum_of(task, first, objects_of(task, method, None, learner))
+        configs += [first.replace(seed=seed) for seed in seeds]
+    _check(configs, out, task, objects_of(task, None, None, learner))
     return configs
 
 
-def _check(configs: Sequence[RunConfig], out: Path, task: Task | None) -> None:
-    """Every run can be done, and every folder is new or holds the same run."""
-    from geodesic.runs.config import task_of
+def _check(configs: Sequence[RunConfig], out: Path, task: Task | None, objects: Objects) -> None:
+    """Check that every run can be done, and that every folder is new or holds the same run."""
     from geodesic.runs.run import trainer_of
 
-    trainer_of(configs, task_of(configs[0], task)).shapes()
-    _same_kind(configs[0], out)
+    trainer_of(configs, task_of(configs[0], task), objects).shapes()
+    _check_folder(configs[0], out)
     taken: dict[Path, str] = {}
     for config in configs:
         folder = run_folder(out, config)
         if folder in taken:
-            raise InvalidInput(f"expected methods with names of their own, got {taken[folder]!r} and {config.label!r}")
+            raise InvalidInput(f"expected methods with different names, got {taken[folder]!r} and {config.label!r}")
         taken[folder] = config.label
-        same_run(config, folder)
+        check_same_run(config, folder)
 
 
-def same_run(config: RunConfig, folder: Path) -> None:
-    """A folder that was begun must hold the same run."""
-    if begun(folder) and read_config(folder).to_json() != config.to_json():
-        raise InvalidInput(f"{folder} holds another run (see its config.json); try another out= or --out")
-
-
-def _same_kind(config: RunConfig, out: Path) -> None:
+def _check_folder(config: RunConfig, out: Path) -> None:
     """A folder that is not new or empty must hold a comparison of the same kind."""
     note = out / "comparison.json"
     try:
@@ -103,52 +98,57 @@ def compare(
     task: Task | None = None,
     executor: Executor | None = None,
     at_once: int | None = None,
-    listen: Listen = lambda job, update: None,
     save_every: float = SAVE_EVERY,
+    objects: Sequence[Objects] | None = None,
     report: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Outcome:
-    """Do all runs that are not finished yet, as the only one in this folder.
+    """Do all runs that are not finished yet, as the only writer in this folder.
 
-    at_once: runs in one program (default: as the executor thinks best). save_every: seconds between checkpoints.
-    report: what is to be made of the outcome while the folder is still held, such as figures.
+    at_once: runs in one program (default: the executor's choice). save_every: seconds between checkpoints. objects: for
+    each run, what was passed as objects. report: is called with the outcome while the folder is still locked, to draw
+    figures for example.
     """
     out = out.absolute()
     chosen = executor or LocalProcesses()
+    given = objects or [objects_of(task, "") if task is not None else Objects()] * len(configs)
     with FolderLock(out) as lock:
-        _check(configs, out, task)
+        _check(configs, out, task, given[0])
         try:
             write_json(out / "comparison.json", {**_described(configs[0]), "runs": [run_name(c) for c in configs]})
             (out / FAILURES).unlink(missing_ok=True)
         except GeodesicError as error:
             raise InvalidInput(str(error)) from error
-        jobs = _jobs(configs, out, task, at_once or chosen.at_once(len(configs)), save_every)
-
-        failures: dict[str, str] = {}
-
-        def hear(job: Job, update: Update) -> None:
+        failed: dict[str, str] = {}
+        jobs = _jobs(configs, out, given, at_once or chosen.at_once(len(configs)), save_every)
+        for result in chosen.run(jobs) if jobs else ():
             lock.check()
-            if update.failed:  # for who watches from elsewhere
-                failures.update(update.failed)
-                write_json(out / FAILURES, failures)
-            listen(job, update)
-
-        failed = chosen.run(jobs, hear) if jobs else {}
-        outcome = Outcome(out, sum(finished(run_folder(out, config)) for config in configs), failed)
+            if result is not None and result.failed:  # for `geodesic watch`
+                failed.update(result.failed)
+                write_json(out / FAILURES, failed)
+        outcome = Outcome(sum(finished(run_folder(out, config)) for config in configs), failed)
         report(outcome)
     return outcome
 
 
-def _jobs(configs: Sequence[RunConfig], out: Path, task: Task | None, size: int, save_every: float) -> list[Job]:
-    """Runs in the order they were asked for, so that those that began together go on together.
+def _jobs(
+    configs: Sequence[RunConfig], out: Path, objects: Sequence[Objects], size: int, save_every: float
+) -> list[Job]:
+    """Runs in the given order, so that those that started together resume together.
 
-    All jobs of a folder share a token: who holds the comparison may take over what an earlier call left behind.
+    All jobs of a folder share an owner token: whoever holds the comparison may take over what an earlier call left.
     """
-    packed = None if task is None else pack(task)
+    from geodesic.runs.run import pack
+
     owner = f"comparison {out.resolve()}"
-    groups = [configs[i : i + size] for i in range(0, len(configs), size)]
-    jobs = [Job(tuple(g), tuple(run_folder(out, config) for config in g), packed, owner, save_every) for g in groups]
-    return [job for job in jobs if not all(map(finished, job.folders))]
+    jobs = []
+    for first in range(0, len(configs), size):
+        group, own = configs[first : first + size], objects[first : first + size]
+        folders = tuple(run_folder(out, config) for config in group)
+        if not all(map(finished, folders)):
+            jobs.append(Job(tuple(group), folders, pack(own), owner, save_every))
+    return jobs
 
 
 def run_folder(out: Path, config: RunConfig) -> Path:
-    return out / "runs" / slug(config.label) / f"seed-{config.seed}"
+    """runs/LABEL/seed-N in the folder of the comparison; no link may lead out of it."""
+    return inside(out, "runs", slug(config.label), f"seed-{config.seed}")

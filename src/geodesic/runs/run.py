@@ -1,195 +1,418 @@
-"""Running: training, evaluating and recording one run, or several of one task at once."""
+"""Running: training, evaluating and recording one run, or several runs of one task at once.
+
+Runs at once train in segments, with curriculum updates, evaluations and checkpoints in between.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+import pickle
+import time
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
-from geodesic import learners
 from geodesic.contexts import FloatArray
-from geodesic.errors import CheckpointError, InvalidInput
+from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 from geodesic.learners.base import Learner
 from geodesic.records import (
     Checkpoint,
     RunConfig,
     RunFolder,
-    begun,
+    check_origin,
+    check_recorded_config,
     checkpoint,
     finished,
     generations,
     read_config,
+    run_exists,
 )
-from geodesic.records.checkpoint import Check
-from geodesic.runs.batch import Batch as Batch
-from geodesic.runs.batch import Progress as Progress
-from geodesic.runs.batch import Watch as Watch
-from geodesic.runs.batch import name_of, silent
-from geodesic.runs.config import task_of
-from geodesic.runtime import keep_programs
+from geodesic.records.archive import Check
+from geodesic.runs.executors.base import SAVE_EVERY, Job, run_name
+from geodesic.runs.stopping import Stopping
+from geodesic.runtime import enable_compilation_cache
 from geodesic.tasks import Task
 from geodesic.training.compiled import CompiledTrainer
+from geodesic.training.configure import make_learner, task_of
 from geodesic.training.host import HostTrainer
-from geodesic.training.lesson import Lesson
+from geodesic.training.objects import Objects
 from geodesic.training.program import Program
+from geodesic.training.session import CurriculumSession
 from geodesic.training.trainer import Evaluation, Policy, Trainer
 
-MOST_AT_ONCE = 100_000
-SHARED = ("task", "measure", "discount", "backend", "learner", "learner_options", "steps", "segment")
-EVALUATED = ("eval_every", "eval_episodes", "eval_policy")
+T = TypeVar("T")
+
+MOST_AT_ONCE = 4096  # runs of one program
+SHARED = (
+    "task", "score", "discount", "backend", "learner", "learner_options", "steps", "segment",
+    "eval_every", "eval_episodes", "eval_policy",
+)  # fmt: skip
+
+
+@dataclass
+class Batch:
+    """Runs that train at once. They share the task, the learner and all counts.
+
+    While the trainer works on a segment, the results of the one before it are written to the folders.
+
+    batch_members: the names of all runs of the program, by slot; slots: those of the sessions. Numbers depend on how
+    many runs a program has (a processor adds in another order), so a resumed program keeps its size: slots of runs that
+    are no longer there are filled with copies whose results are ignored.
+    """
+
+    sessions: list[CurriculumSession]
+    trainer: Trainer
+    batch_members: list[str]
+    slots: list[int]
+    segment: int = 0
+    checkpoint_seconds: float = SAVE_EVERY
+    diverged: dict[str, str] = field(default_factory=dict)  # by the name of a run: where it diverged
+
+    @property
+    def step(self) -> int:
+        """Environment steps of each run so far."""
+        return self.segment * self.trainer.segment_steps
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration of the first run."""
+        return self.sessions[0].config
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seed of each slot."""
+        return self.by_slot([session.config.seed for session in self.sessions])
+
+    def by_slot(self, values: Sequence[T]) -> list[T]:
+        """Values of the sessions in the trainer's order, one per slot."""
+        index = {slot: place for place, slot in enumerate(self.slots)}
+        return [values[index.get(slot, 0)] for slot in range(len(self.batch_members))]
+
+    def train(self) -> None:
+        """Train to the end of the budget.
+
+        A run whose parameters or returns are no longer finite has diverged: its last checkpoint and records stay as
+        they are, the others continue, and an error at the end names it.
+        """
+        try:
+            self._train()
+        finally:
+            self.close()
+        if self.diverged:
+            raise RunFailed("; ".join(self.diverged.values()))
+
+    def _train(self) -> None:
+        started = saved = time.monotonic()
+        with Stopping() as stop:
+            if stop.asked:  # during the set-up
+                raise KeyboardInterrupt
+            if self.segment == 0:
+                self._evaluate()
+            self._start_segment()
+            while self.step < self.config.steps and self.running:
+                self._finish_segment()
+                if self.segment % self.config.eval_every == 0 or self.step >= self.config.steps:
+                    self._evaluate()
+                if stop.asked or time.monotonic() - saved > self.checkpoint_seconds:
+                    self.save()
+                    saved = time.monotonic()
+                if stop.asked:
+                    raise KeyboardInterrupt
+                self._start_segment()
+                for _, session in self.running:  # the next segment runs meanwhile
+                    session.write()
+        self.save()
+        seconds = time.monotonic() - started
+        for _, session in self.running:
+            session.finish(self.step, seconds=seconds, runs_at_once=len(self.batch_members))
+
+    @property
+    def running(self) -> list[tuple[int, CurriculumSession]]:
+        """The sessions that have not diverged, with their slots."""
+        pairs = zip(self.slots, self.sessions)
+        return [(slot, session) for slot, session in pairs if run_name(session.config) not in self.diverged]
+
+    def save(self) -> None:
+        """Write a checkpoint of every run, with everything that decides the rest of it."""
+        arrays = self.trainer.save()
+        for slot, session in self.running:
+            session.checkpoint(arrays[slot], segment=self.segment, batch_members=self.batch_members, slot=slot)
+
+    def close(self) -> None:
+        """Release the folders, whatever has been written to them."""
+        for session in self.sessions:
+            session.close()
+
+    def _start_segment(self) -> None:
+        if self.step < self.config.steps:
+            self.trainer.start_segment()
+
+    def _finish_segment(self) -> None:
+        """Wait for the segment, update the curricula, and move runs that enter a new stage."""
+        results = self.trainer.finish_segment(self.step)
+        self.segment += 1
+        for slot, session in self.running:
+            result, name = results[slot], run_name(session.config)
+            if result is None:
+                self.diverged[name] = (
+                    f"{name} diverged by step {self.step}: parameters or returns are not finite; "
+                    "its last checkpoint is kept; try a smaller learning_rate"
+                )
+            elif session.observe(result.episodes, self.step, result.earliest_running, result.metrics):
+                self.trainer.enter(slot, session.state.distribution, session.state.stage)
+
+    def _evaluate(self) -> None:
+        evaluations = self.trainer.evaluate(self.seeds, self.step)
+        for slot, session in self.running:
+            session.log_evaluation(self.step, evaluations[slot])
 
 
 def start(
     configs: Sequence[RunConfig],
     folders: Sequence[Path],
     task: Task | None = None,
-    watch: Watch = silent,
+    objects: Sequence[Objects] | None = None,
     owner: str = "",
 ) -> Batch:
-    """New runs, with everything checked and their folders made before any work starts. owner: see `FolderLock`."""
-    lessons, trainer = _set_up(configs, folders, task, owner)
-    with _held(lessons, new=True):
-        return _begin(lessons, trainer, watch)
+    """Start new runs; everything is checked and their folders are made before any work starts.
+
+    objects: for each run, what was passed as objects. owner: see `FolderLock`.
+    """
+    return _open(configs, folders, task, objects, owner, new=True)
 
 
 def resume(
     configs: Sequence[RunConfig],
     folders: Sequence[Path],
     task: Task | None = None,
-    watch: Watch = silent,
+    objects: Sequence[Objects] | None = None,
     owner: str = "",
 ) -> Batch:
-    """Runs that were started together, taken up from the newest segment that all of them have a checkpoint of.
+    """Resume runs that were started together, from the newest segment of which all of them have a checkpoint.
 
-    A kill between two first checkpoints leaves runs that have one and runs that have none: then all begin again.
+    A kill between two first checkpoints leaves some runs with one and some without: then all start over.
     """
-    lessons, trainer = _set_up(configs, folders, task, owner)
-    with _held(lessons):
-        if all(begun(folder) for folder in folders):
-            return _go_on(lessons, trainer, _common(lessons, trainer), watch)
-        if any(segment_of(folder) for folder in folders):
-            raise InvalidInput("expected runs at one step to go on together, got some that have not begun")
-        return _begin(lessons, trainer, watch, again=True)
+    return _open(configs, folders, task, objects, owner, new=False)
 
 
-def _common(lessons: Sequence[Lesson], trainer: Trainer) -> list[Checkpoint]:
-    """Checkpoints of the newest segment that all runs have one of."""
+def _common_checkpoints(sessions: Sequence[CurriculumSession], trainer: Trainer) -> list[Checkpoint]:
+    """Checkpoints of the newest segment of which all runs have one."""
     shapes = trainer.shapes()
-    kept = [lesson.restore(shapes, trainer.open) for lesson in lessons]
+    kept = [session.load_checkpoint(shapes, trainer.unchecked) for session in sessions]
     segments = [each.count("segment") for each in kept]
     first = min(segments)
     try:
-        pairs = zip(lessons, kept, segments)
-        return [own if at == first else lesson.restore(shapes, trainer.open, first) for lesson, own, at in pairs]
+        return [
+            own if segment == first else session.load_checkpoint(shapes, trainer.unchecked, first)
+            for session, own, segment in zip(sessions, kept, segments)
+        ]
     except CheckpointError as error:
-        seen = sorted(set(segments))
-        raise InvalidInput(f"expected runs at one step to go on together, got segments {seen}") from error
+        found = sorted(set(segments))
+        raise InvalidInput(f"expected runs at one step to resume together, got segments {found}") from error
 
 
-def _set_up(
-    configs: Sequence[RunConfig], folders: Sequence[Path], task: Task | None, owner: str
-) -> tuple[list[Lesson], Trainer]:
-    """What runs at once need; what cannot be had is refused before a folder is made."""
-    task = task_of(configs[0], task)
-    trainer = trainer_of(configs, task)
-    return [Lesson(config, task, RunFolder(path, config, owner)) for config, path in zip(configs, folders)], trainer
+def _open(
+    configs: Sequence[RunConfig],
+    folders: Sequence[Path],
+    task: Task | None,
+    objects: Sequence[Objects] | None,
+    owner: str,
+    new: bool,
+) -> Batch:
+    """Start or resume runs: what is missing is refused first, then existing folders are locked before any work starts.
 
-
-@contextmanager
-def _held(lessons: Sequence[Lesson], new: bool = False) -> Iterator[None]:
-    """The folders that are there are held before any work starts; all are let go of where it does not."""
+    All folders are released if it does not start.
+    """
+    for config, folder in zip(configs, folders):
+        check_recorded_config(folder, config)
+    given = objects or [Objects()] * len(configs)
+    task = task_of(configs[0], given[0].task if task is None else task)
+    trainer = trainer_of(configs, task, given[0])
+    runs = [RunFolder(path, config, owner) for path, config in zip(folders, configs)]
+    sessions = [CurriculumSession(config, task, run, own) for config, run, own in zip(configs, runs, given)]
     try:
-        for lesson in lessons:
-            lesson.claim(new)
-        yield
+        for run in runs:
+            run.acquire(new)
+        if new:
+            return _begin(sessions, trainer)
+        if all(run_exists(folder) for folder in folders):
+            return _resume(sessions, trainer, _common_checkpoints(sessions, trainer))
+        if any(segment_of(folder) for folder in folders):
+            raise InvalidInput("expected runs at one step to resume together, got some that have not started")
+        return _begin(sessions, trainer, overwrite=True)
     except BaseException:
-        for lesson in lessons:
-            lesson.release()
+        for session in sessions:
+            session.close()
         raise
 
 
-def _begin(lessons: list[Lesson], trainer: Trainer, watch: Watch, again: bool = False) -> Batch:
-    trainer.prepare(len(lessons))
-    for lesson in lessons:
-        lesson.begin(again)
-    names = [name_of(lesson.config) for lesson in lessons]
-    batch = Batch(lessons, trainer, names, list(range(len(lessons))), watch=watch)
-    trainer.begin(batch.seeds, [lesson.state.distribution for lesson in lessons])
+def _begin(sessions: list[CurriculumSession], trainer: Trainer, overwrite: bool = False) -> Batch:
+    trainer.prepare(len(sessions))
+    for session in sessions:
+        session.start(overwrite)
+    names = [run_name(session.config) for session in sessions]
+    batch = Batch(sessions, trainer, names, list(range(len(sessions))))
+    trainer.begin(batch.seeds, [session.state.distribution for session in sessions])
     batch.save()
     return batch
 
 
-def _go_on(lessons: list[Lesson], trainer: Trainer, kept: Sequence[Checkpoint], watch: Watch) -> Batch:
-    """Everything is looked at before a file is changed."""
-    beside = kept[0].texts("beside")
-    seats = [each.count("seat") for each in kept]
-    together = all(each.texts("beside") == beside for each in kept)
-    if not together or len(set(seats)) < len(seats) or not max(seats) < len(beside) <= MOST_AT_ONCE:
+def _resume(sessions: list[CurriculumSession], trainer: Trainer, kept: Sequence[Checkpoint]) -> Batch:
+    """Everything is checked before a file is changed."""
+    members = kept[0].strings("batch_members")
+    slots = [each.count("slot") for each in kept]
+    together = all(each.strings("batch_members") == members for each in kept)
+    if not together or len(set(slots)) < len(slots) or not max(slots) < len(members) <= MOST_AT_ONCE:
         raise InvalidInput("expected runs that were started together, got others; try them one by one")
-    trainer.prepare(len(beside))
-    batch = Batch(lessons, trainer, beside, seats, kept[0].count("segment"), watch)
-    states = batch.by_seat([lesson.state for lesson in lessons])
-    arrays = batch.by_seat([each.arrays for each in kept])
+    if any(members[slot] != run_name(own.config) for slot, own in zip(slots, sessions)):
+        raise CheckpointError(f"damaged checkpoint {kept[0].path}: its runs have other names")
+    batch = Batch(sessions, trainer, members, slots, kept[0].count("segment"))
+    if batch.step >= batch.config.steps + trainer.segment_steps or any(
+        own.updates != batch.segment for own in sessions
+    ):
+        raise CheckpointError(f"damaged checkpoint {kept[0].path}: its counts are not those of a run of this budget")
+    trainer.prepare(len(members))
+    states = batch.by_slot([session.state for session in sessions])
+    arrays = batch.by_slot([each.arrays for each in kept])
     trainer.restore(arrays, [state.distribution for state in states], [state.stage for state in states])
-    for lesson in lessons:
-        lesson.take_up()
+    for session in sessions:
+        session.resume()
     return batch
 
 
-def extend(folder: Path, steps: int | None, task: Task | None = None) -> Batch:
-    """A run taken up again; with more steps, one that was finished goes on too."""
+def extend(
+    folder: Path, steps: int | None, task: Task | None = None, objects: Objects | None = None, trust: bool = False
+) -> Batch:
+    """Resume a run; with more steps, a finished one continues too. trust: see `check_origin`."""
     config = read_config(folder)
+    check_origin(folder / "config.json", config, trust, task)
     if steps is not None and steps < config.steps:
         raise InvalidInput(f"expected at least the run's {config.steps} steps, got {steps}")
     longer = config if steps is None else config.replace(steps=steps)
     if finished(folder) and longer.steps == config.steps:
         raise InvalidInput(f"the run in {folder} is finished; nothing to resume (--steps N trains on to N steps)")
-    batch = resume([longer], [folder], task)
-    own = batch.lessons[0].folder
-    if own is not None and longer != config:
-        own.reopen()  # first: a run that says it is finished can only be extended
-        own.describe()
+    batch = resume([longer], [folder], task, None if objects is None else [objects])
+    batch.sessions[0].extend(longer, batch.step)
     return batch
 
 
-def load_policy(folder: Path, task: Task | None = None, stochastic: bool = False, seed: int = 0) -> Policy:
-    """The trained agent of a run folder: observation -> action, as its Gymnasium environment has them."""
-    config = read_config(folder)
-    trainer = trainer_of([config], task_of(config, task))
-    kept = _newest(folder, partial(checkpoint.require, trainer.shapes()))
+def run_job(job: Job, task: Task | None = None, objects: Sequence[Objects] | None = None) -> dict[str, Exception]:
+    """Resume a job's interrupted runs, together where they stopped together, and start the others.
+
+    task, objects: what only this process has; otherwise the job's own, unpickled. Returns the error of each run that
+    failed, by name. Runs that do not train together fail separately.
+    """
+    given = unpack(job.objects) if objects is None else objects
+    failed: dict[str, Exception] = {}
+    for places, exists in groups(job):
+        configs, folders = [job.configs[i] for i in places], [job.folders[i] for i in places]
+        own = None if given is None else [given[i] for i in places]
+        diverged: dict[str, str] = {}
+        try:
+            batch = (resume if exists else start)(configs, folders, task, own, job.owner)
+            batch.checkpoint_seconds, diverged = job.save_every, batch.diverged
+            batch.train()
+        except Exception as error:
+            names = [run_name(config) for config, folder in zip(configs, folders) if not finished(folder)]
+            failed |= {name: RunFailed(diverged[name]) if name in diverged else error for name in names}
+    return failed
+
+
+def groups(job: Job) -> list[tuple[list[int], bool]]:
+    """Which unfinished runs of a job train together: [(their indices in the job, whether there is a checkpoint)].
+
+    Runs that were started together and have a checkpoint of one segment in common form a group. Runs without a
+    checkpoint form another, together with those that a kill left at their first checkpoint. Unreadable ones come last,
+    each alone.
+    """
+    left = [place for place, folder in enumerate(job.folders) if not finished(folder)]
+    points = {place: resume_points(job.configs[place], job.folders[place]) for place in left}
+    unread = [place for place in left if run_exists(job.folders[place]) and not points[place].segments]
+    fresh = [place for place in left if not run_exists(job.folders[place])]
+    started = [place for place in left if points[place].segments]
+    at_start = [place for place in started if fresh and points[place].segments == (0,)]
+    found = [(sorted([*fresh, *at_start]), bool(at_start))] if fresh else []
+    started = sorted(set(started) - set(at_start), key=lambda place: (points[place].segments, place), reverse=True)
+    while started:
+        first = points[started[0]]
+        mates = [place for place in started if points[place].batch_members == first.batch_members]
+        chosen = max(([place for place in mates if at in points[place].segments] for at in first.segments), key=len)
+        found.append((sorted(chosen), True))
+        started = [place for place in started if place not in chosen]
+    return [*found, *(([place], True) for place in unread)]
+
+
+def pack(objects: Sequence[Objects]) -> bytes | None:
+    """What only this process has, for other processes; None if there is nothing."""
+    if not any(own.fingerprints for own in objects):
+        return None
+    import cloudpickle
+
+    packed: bytes = cloudpickle.dumps(list(objects))
+    return packed
+
+
+def unpack(packed: bytes | None) -> Sequence[Objects] | None:
+    """What `pack` gave."""
+    return None if packed is None else pickle.loads(packed)
+
+
+def load_policy(
+    folder: Path,
+    task: Task | None = None,
+    stochastic: bool = False,
+    seed: int = 0,
+    objects: Objects | None = None,
+    trust: bool = False,
+) -> Policy:
+    """The trained agent of a run folder: observation -> action, as its Gymnasium environment has them.
+
+    trust: whether code that the folder names may be run although this user did not write it; see `check_origin`.
+    """
+    trainer, kept = _agent(folder, task, objects, trust)
     return trainer.policy(kept.arrays, stochastic, seed)
 
 
-def score_contexts(folder: Path, contexts: FloatArray, seed: int, task: Task | None = None) -> Evaluation:
-    """The trained agent of a run folder, as the run evaluates it: an episode in each of the contexts (n, d)."""
+def evaluate_contexts(
+    folder: Path,
+    contexts: FloatArray,
+    seed: int,
+    task: Task | None = None,
+    objects: Objects | None = None,
+    trust: bool = False,
+) -> Evaluation:
+    """Evaluate the trained agent of a run folder as the run does: an episode in each of the contexts (n, d)."""
+    trainer, kept = _agent(folder, task, objects, trust)
+    return trainer.evaluate_contexts(kept.arrays, contexts, seed)
+
+
+def _agent(folder: Path, task: Task | None, objects: Objects | None, trust: bool) -> tuple[Trainer, Checkpoint]:
+    """The trainer of a run, and its newest complete checkpoint."""
     config = read_config(folder)
-    trainer = trainer_of([config], task_of(config, task))
-    kept = _newest(folder, partial(checkpoint.require, trainer.shapes()))
-    return trainer.score(kept.arrays, contexts, seed)
+    check_origin(folder / "config.json", config, trust, task)
+    check_recorded_config(folder, config)
+    trainer = trainer_of([config], task_of(config, task), objects or Objects())
+    return trainer, _newest(folder, partial(checkpoint.require, trainer.shapes()))
 
 
-def trainer_of(configs: Sequence[RunConfig], task: Task) -> Trainer:
-    """The trainer that these runs share: compiled with an environment in JAX, beside one on the host, or another's."""
+def trainer_of(configs: Sequence[RunConfig], task: Task, objects: Objects | None = None) -> Trainer:
+    """The trainer that runs share: compiled for environments in JAX, the host's for others, or another library's."""
     first = configs[0]
-    for name in (*SHARED, *EVALUATED):
+    for name in SHARED:
         if any(getattr(config, name) != getattr(first, name) for config in configs):
             raise InvalidInput(f"expected runs at once to share task, learner and steps, got several of {name}")
-    if first.learner is None:
-        raise InvalidInput(f"expected a run of ours, got one of a loop of somebody's own ({first.label})")
-    keep_programs()
-    learner = learners.make(first.learner, first.learner_options)
+    enable_compilation_cache()
+    learner = make_learner(first, task, objects or Objects())
     if first.backend != "jax":
         from geodesic.integrations.sb3.trainer import SB3Trainer
 
-        return SB3Trainer(task, learner, first.segment, first.eval_episodes, first.eval_policy, first.backend)
+        return SB3Trainer(task, learner, first)
     if not task.in_jax:
-        return HostTrainer(task, learner, first.segment, first.eval_episodes, first.eval_policy)
-    discount = first.discount if first.measure == "discounted" else None
+        return HostTrainer(task, learner, first)
+    discount = first.discount if first.score == "discounted_return" else None
     program = _program(task, cast(Hashable, learner), first.segment, first.eval_episodes, first.eval_policy, discount)
-    return CompiledTrainer(program, task.evaluation_particles, first.measure)
+    return CompiledTrainer(program, task.evaluation_particles)
 
 
 @cache
@@ -200,12 +423,12 @@ def _program(
 
 
 def segment_of(folder: Path) -> int | None:
-    """The segment at which a run folder's last checkpoint was taken; none without one."""
-    return _newest(folder).count("segment") if begun(folder) else None
+    """The segment at which a run folder's last checkpoint was written; None without one."""
+    return _newest(folder).count("segment") if run_exists(folder) else None
 
 
 def _newest(folder: Path, check: Check = lambda headers: None) -> Checkpoint:
-    """The newest whole checkpoint of a folder that somebody may be writing."""
+    """The newest complete checkpoint of a folder, which another process may be writing."""
     latest, previous = generations(folder)
     try:
         return checkpoint.load(latest, check)
@@ -216,15 +439,15 @@ def _newest(folder: Path, check: Check = lambda headers: None) -> Checkpoint:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a run can be taken up: at these segments, the newest first, together with those beside it."""
+class ResumePoints:
+    """The segments from which a run can be resumed, the newest first, and the runs of its program."""
 
     segments: tuple[int, ...]
-    beside: tuple[str, ...]
+    batch_members: tuple[str, ...]
 
 
-def standing(config: RunConfig, folder: Path) -> Standing:
-    """Where the run in a folder stands; nowhere before its first checkpoint, or where none can be read."""
-    kept = list(RunFolder(folder, config).kept())
-    beside = kept[0].texts("beside") if kept else [name_of(config)]
-    return Standing(tuple(each.count("segment") for each in kept), tuple(beside))
+def resume_points(config: RunConfig, folder: Path) -> ResumePoints:
+    """Where the run in a folder can be resumed; nowhere before its first checkpoint, or if none can be read."""
+    kept = list(RunFolder(folder, config).complete_checkpoints())
+    members = kept[0].strings("batch_members") if kept else [run_name(config)]
+    return ResumePoints(tuple(each.count("segment") for each in kept), tuple(members))

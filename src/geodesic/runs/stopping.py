@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a question that is asked between segments, so that nothing is cut in the middle."""
+"""Ctrl-C and SIGTERM as a request that runs check between segments, so that no segment is cut short."""
 
 from __future__ import annotations
 
@@ -6,58 +6,51 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
-from typing import Any, NoReturn
+from types import FrameType
+from typing import Any, cast
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _open = threading.local()
 
 
-class _Question:
-    """What all openings of one thread share."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.signalled = False
-
-
 class Stopping:
-    """While this is open, the first signal only sets `asked`; a second one interrupts at once, as usual.
+    """A block in which the first signal only sets `asked`; a second one raises KeyboardInterrupt at once.
 
-    One that is opened inside another shares its question, so that a command or a worker that is asked before its run
-    begins stops at the run's first pause. `ask` asks without a signal, from any thread.
+    Blocks inside another one share its request, since `with` gives all of them the outermost block: a command or
+    worker that is asked to stop before its run has begun stops at the run's first pause. Outside the main thread,
+    signals are left alone.
+
+    Example:
+        >>> with Stopping() as stop:
+        ...     stop.ask()
+        ...     stop.asked
+        True
     """
 
     def __init__(self) -> None:
-        self._question = _Question()
-        self._outer: Stopping | None = None
+        self.asked = False
+        self._signalled = False
+        self._outermost: Stopping | None = None
         self._before: dict[signal.Signals, Any] = {}
 
-    @property
-    def asked(self) -> bool:
-        return self._question.asked
-
     def ask(self) -> None:
-        self._question.asked = True
+        """Ask without a signal, from any thread."""
+        self.asked = True
 
     def __enter__(self) -> Stopping:
-        self._outer = getattr(_open, "stopping", None)
-        if self._outer is not None:
-            self._question = self._outer._question
-        _open.stopping = self
+        self._outermost = getattr(_open, "stopping", None)
+        _open.stopping = self._outermost or self
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
-        return self
+            self._before = {number: signal.signal(number, _open.stopping._note) for number in SIGNALS}
+        return cast(Stopping, _open.stopping)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        _open.stopping = self._outer
+        _open.stopping = self._outermost
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        again, self._question.signalled = self._question.signalled, True
+        again, self._signalled = self._signalled, True
         self.ask()
         if again:
             raise KeyboardInterrupt
@@ -65,16 +58,12 @@ class Stopping:
 
 @contextmanager
 def termination_interrupts() -> Iterator[None]:
-    """While this is open, SIGTERM interrupts as Ctrl-C does, so that a command lets go of what it holds and answers."""
+    """Let SIGTERM raise KeyboardInterrupt in this block, so that a command releases its locks and reports the stop."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt

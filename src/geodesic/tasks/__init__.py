@@ -1,8 +1,12 @@
-"""Tasks: what a problem is, where tasks are found, what holds of every one, and methods built on them."""
+"""Tasks: the description of a problem, where tasks are found, their validation, and methods built on them."""
 
-from geodesic.tasks.catalogue import load, names
+from geodesic.contexts.plot import Plot
+from geodesic.tasks.catalogue import REGISTRY, load, names
 from geodesic.tasks.check import check_task
-from geodesic.tasks.drawing import Drawing
-from geodesic.tasks.task import Measure, Task
+from geodesic.tasks.task import EvaluationSettings, Task, TrainingSettings
 
-__all__ = ["Drawing", "Measure", "Task", "check_task", "load", "names"]
+__all__ = ["REGISTRY", "EvaluationSettings", "Plot", "Task", "TrainingSettings", "check_task", "load", "names"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,4 @@
-"""The contract of a task, as a check that anyone can run on their own: `geodesic.check_task(task)`."""
+"""Checking a task: `geodesic.check_task(task)`."""
 
 from __future__ import annotations
 
@@ -9,49 +9,60 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from geodesic.checks import explain_errors
 from geodesic.contexts import FloatArray
 from geodesic.envs.gymnasium import Env
-from geodesic.errors import GeodesicError, InvalidInput, shown, told
-from geodesic.metrics.base import Metric, Recipe
+from geodesic.errors import InvalidInput, short_repr
+from geodesic.metrics.base import LearnedMetric, Metric
 from geodesic.tasks.methods import build, resolve
 from geodesic.tasks.task import Task
 
+LONGEST = 200  # steps of an episode that are played
+
 
 def check_task(task: Task) -> None:
-    """Raise an error that says in one line what is missing in a task and how to add it; nothing if all is well.
+    """Check that a task is valid.
 
     Source, target and threshold fit; every metric gives finite, symmetric distances on them; the default methods can
-    be built; and in contexts of source and target the environment resets, steps and ends as Gymnasium expects, with
-    the context in place and the same for the same seed.
+    be built; and in contexts of source and target the environment resets, steps and ends as Gymnasium expects, with the
+    context set and the same episode for the same seed.
+
+    Args:
+        task: The task.
+
+    Raises:
+        InvalidInput: If something is wrong; the message says in one line what is missing and how to add it.
     """
     if not isinstance(task, Task):
         raise InvalidInput(f"expected a Task, got {type(task).__name__}")
-    _ours(task.reachable, "best_return(contexts)")
-    _ours(lambda: task.infeasible(task.target_particles), "is_feasible(contexts)")
+    _guarded(task.reachable, "best_return(contexts)")
+    _guarded(lambda: task.infeasible(task.target_particles), "is_feasible(contexts)")
     for name in task.metric_names:
         _metric(task, name)
-    for method in task.compare:
+    for method in task.training.compare:
         build(task, *resolve(task, method), threshold=task.threshold)
     contexts = np.stack([task.source_particles.points[0], task.target_particles.points[0]])
     if task.in_jax:
         _functional(task, contexts[0])
-    env = _ours(task.make, "making the environment")
+    env = _guarded(task.make, "making the environment")
     try:
         _spaces(env)
+        limit = min(int(task.env.max_steps), LONGEST) if task.in_jax else LONGEST
         for context in contexts:
-            _episodes(env, context, _limit(task))
+            if _play(env, context, limit) != _play(env, context, limit):
+                raise InvalidInput("expected the same seed and context to give the same episode, got another")
     finally:
         env.close()
 
 
 def _metric(task: Task, name: str) -> None:
-    metric = _ours(lambda: task.make_metric(name), f"making metric {name!r}")
-    if isinstance(metric, Recipe):
+    metric = _guarded(lambda: task.make_metric(name), f"making metric {name!r}")
+    if isinstance(metric, LearnedMetric):
         return
     if not isinstance(metric, Metric):
-        raise InvalidInput(f"expected metric {name!r} to be a Metric or a Recipe, got {shown(metric)}")
+        raise InvalidInput(f"expected metric {name!r} to be a Metric or a LearnedMetric, got {short_repr(metric)}")
     points = np.concatenate([task.source_particles.points[:5], task.target_particles.points[:5]])
-    distances = np.asarray(_ours(lambda: metric.pairwise(points, points), f"metric {name!r} on source and target"))
+    distances = np.asarray(_guarded(lambda: metric.pairwise(points, points), f"metric {name!r} on source and target"))
     if distances.shape != (len(points), len(points)) or not np.isfinite(distances).all():
         raise InvalidInput(f"expected metric {name!r} to give finite distances (n, n), got shape {distances.shape}")
     if (distances < 0).any() or not np.allclose(distances, distances.T, atol=1e-6 * max(1.0, distances.max())):
@@ -59,7 +70,7 @@ def _metric(task: Task, name: str) -> None:
 
 
 def _functional(task: Task, context: FloatArray) -> None:
-    """The shapes and types of a contextual MDP in JAX, without running it."""
+    """Check the shapes and types of a contextual MDP in JAX, without running it."""
     import jax
 
     mdp = task.env
@@ -67,14 +78,13 @@ def _functional(task: Task, context: FloatArray) -> None:
     if not isinstance(steps, int) or steps < 1:
         raise InvalidInput(f"expected the environment to state max_steps, the time limit of an episode, got {steps!r}")
     for name in ("observation_space", "action_space"):
-        if not isinstance(getattr(mdp, name, None), gym.Space):
-            raise InvalidInput(
-                f"expected the environment to state {name}, a Gymnasium space; got {getattr(mdp, name, None)!r}"
-            )
+        space = getattr(mdp, name, None)
+        if not isinstance(space, gym.Space):
+            raise InvalidInput(f"expected the environment to state {name}, a Gymnasium space; got {space!r}")
     key, c = jax.random.key(0), np.asarray(context, np.float32)
     action = np.asarray(mdp.action_space.sample())
-    state = _ours(lambda: jax.eval_shape(mdp.initial, key, c), "initial(rng, context)")
-    after = _ours(
+    state = _guarded(lambda: jax.eval_shape(mdp.initial, key, c), "initial(rng, context)")
+    after = _guarded(
         lambda: jax.eval_shape(mdp.transition, state, action, key, c), "transition(state, action, rng, context)"
     )
     if _shapes(after) != _shapes(state):
@@ -86,11 +96,14 @@ def _functional(task: Task, context: FloatArray) -> None:
         "success": ((state, c), ()),
     }
     for name, (arguments, shape) in wanted.items():
-        got = _ours(partial(jax.eval_shape, getattr(mdp, name), *arguments), name)
+        got = _guarded(partial(jax.eval_shape, getattr(mdp, name), *arguments), name)
+        if getattr(got, "dtype", np.dtype(object)).kind in "Oc":
+            kind = getattr(got, "dtype", type(got).__name__)
+            raise InvalidInput(f"expected {name} to be an array of real numbers, got {kind}")
         if got.shape != shape:
             raise InvalidInput(f"expected {name} of shape {shape}, got shape {got.shape}")
     if jax.eval_shape(mdp.terminal, state, key, c).dtype != bool:
-        raise InvalidInput("expected terminal to be a truth value, got a number; compare, do not subtract")
+        raise InvalidInput("expected terminal to be a boolean, got a number; try a comparison")
 
 
 def _shapes(tree: Any) -> str:
@@ -107,42 +120,35 @@ def _spaces(env: Env) -> None:
         raise InvalidInput(f"expected a Box, Dict or Discrete observation space, got {env.observation_space}")
 
 
-def _episodes(env: Env, context: FloatArray, limit: int) -> None:
-    """Random episodes in one context; the same twice."""
-    first, again = (_play(env, context, limit) for _ in range(2))
-    if first != again:
-        raise InvalidInput("expected the same seed and context to give the same episode, got another")
-
-
 def _play(env: Env, context: FloatArray, limit: int) -> list[tuple[bytes, float]]:
     """Observations and rewards of a random episode."""
     env.action_space.seed(0)
-    obs, info = _ours(lambda: env.reset(seed=0, options={"context": context}), "reset")
+    obs, info = _guarded(lambda: env.reset(seed=0, options={"context": context}), "reset")
     if not np.array_equal(info["context"], context):
         raise InvalidInput(f"expected the context {context} in force after reset, got {info['context']}")
     seen: list[tuple[bytes, float]] = []
     for _ in range(limit):
         if not env.observation_space.contains(obs):
-            raise InvalidInput(f"expected observations in {env.observation_space}, got {shown(obs)}")
+            raise InvalidInput(f"expected observations in {env.observation_space}, got {short_repr(obs)}")
         flat = np.asarray(gym.spaces.flatten(env.observation_space, obs)).tobytes()
-        obs, reward, terminated, truncated, _ = _ours(lambda: env.step(env.action_space.sample()), "step")
-        if not np.isfinite(float(reward)):
-            raise InvalidInput(f"expected finite rewards, got {reward}")
-        seen.append((flat, float(reward)))
+        obs, reward, terminated, truncated, _ = _guarded(lambda: env.step(env.action_space.sample()), "step")
+        seen.append((flat, _reward(reward)))
         if terminated or truncated:
             return seen
     return seen
 
 
-def _limit(task: Task) -> int:
-    return min(int(task.env.max_steps), 200) if task.in_jax else 200
+def _reward(value: object) -> float:
+    """A reward, which may be a number of NumPy or JAX."""
+    array = np.asarray(value, object if isinstance(value, (list, tuple)) else None)
+    if array.shape != () or array.dtype.kind not in "biuf":
+        raise InvalidInput(f"expected step to return a real number as the reward, got {short_repr(value)}")
+    if not np.isfinite(array):
+        raise InvalidInput(f"expected finite rewards, got {value}")
+    return float(array)
 
 
-def _ours(work: Callable[[], Any], what: str) -> Any:
-    """Whatever goes wrong in a user's code, as an error that says where."""
-    try:
+def _guarded(work: Callable[[], Any], what: str) -> Any:
+    """Turn any exception in a user's code into an error that says where it happened."""
+    with explain_errors(f"expected {what} to work, got "):
         return work()
-    except GeodesicError:
-        raise
-    except Exception as error:
-        raise InvalidInput(f"expected {what} to work, got {told(error)}") from error

@@ -1,4 +1,4 @@
-"""A task: everything that a problem is, in one object."""
+"""A task: the environment, its contexts, where training starts and where it should lead, in one object."""
 
 from __future__ import annotations
 
@@ -14,137 +14,224 @@ from numpy.typing import NDArray
 
 from geodesic.checks import (
     FloatArray,
-    as_a,
-    as_array,
+    as_boolean,
     as_count,
-    as_flag,
     as_function,
     as_name,
     as_number,
-    as_text,
+    as_string,
+    as_strings,
     as_vector,
-    as_words,
     check,
+    check_instance,
+    explain_errors,
     optional,
 )
-from geodesic.contexts import ContextSpace, Particles, Side, as_bounded
-from geodesic.curricula.base import is_auto
-from geodesic.envs.gymnasium import Apply, ContextualEnv, ContextWrapper, Env
-from geodesic.errors import GeodesicError, InvalidInput, UnknownName, shown
-from geodesic.metrics.base import Metric, Recipe, as_metric_or_recipe
-from geodesic.metrics.euclidean import Euclidean
-from geodesic.tasks.drawing import Drawing
+from geodesic.contexts import SCORES, ContextSpace, Particles, Score, Side
+from geodesic.contexts.plot import Plot
+from geodesic.curricula.base import AUTO, ENOUGH, Threshold, as_threshold, is_auto
+from geodesic.envs.gymnasium import ContextWrapper, Env, SetContext, find_sampler
+from geodesic.errors import InvalidInput, UnknownName, format_error, short_repr
+from geodesic.metrics import standard
+from geodesic.metrics.base import LearnedMetric, Metric, as_any_metric
 
-Measure = Literal["return", "discounted", "success"]
 Range = Mapping[
     str, float | tuple[float, float]
 ]  # a value, or bounds within which it is uniform, for each context value
 Distribution = Particles | Range | Callable[[np.random.Generator], Particles]
-Auto = Literal["auto"]
-MetricMaker = Callable[["Task", float], Metric | Recipe]  # (task, threshold) -> the metric
+Automatic = Literal["auto"]
+Policy = Literal["deterministic", "stochastic"]
 Moments = tuple[FloatArray, FloatArray]
 
-PARTICLES = 200  # that stand for a distribution given as ranges
-LEARNED = ("embedding", "return-lift", "embedding-raw")
-POLICIES = ("deterministic", "stochastic")
+PARTICLES = 200  # of a distribution given as ranges
+EMPTY_PLOT = Plot()
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationSettings:
+    """How agents are evaluated on a task.
+
+    Args:
+        distribution: Where agents are evaluated, as for `Task.target` (default: the environment's own evaluation
+            distribution, else the target).
+        episodes: Episodes of one evaluation.
+        every: Segments between two evaluations (default: 50 evaluations per run, 20 for environments on the host).
+        policy: `"deterministic"` or `"stochastic"`.
+    """
+
+    distribution: Distribution | None = None
+    episodes: int = 30
+    every: int | None = None
+    policy: Policy = "deterministic"
+
+    def __post_init__(self) -> None:
+        check(self, episodes=as_count, every=optional(as_count))
+        as_name(self.policy, "the policy of an evaluation", get_args(Policy))
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSettings:
+    """Defaults for training on a task; every one can be changed in a call.
+
+    Args:
+        learner: `gd.PPO(...)`, `gd.SAC(...)` or another learner, or a string such as `"sac:learning_rate=1e-3"`
+            (default: PPO with 16 environments and normalised observations).
+        steps: Environment steps of a run.
+        segment: Learner iterations between two updates of the curriculum (default: about 1000 environment steps).
+        methods: Default options by method: `"gradient"`, or `"gradient:pace=particles"` for that variant only.
+        compare: The methods that `geodesic compare` runs by default.
+    """
+
+    learner: Any = None
+    steps: int = 100_000
+    segment: int | None = None
+    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    compare: Sequence[str] = ("auto", "gradient", "uniform", "target-only")
+
+    def __post_init__(self) -> None:
+        check(self, steps=as_count, segment=optional(as_count), methods=_as_options, compare=as_strings)
+        check(self, learner=optional(_as_learner))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Task:
     """A problem: an environment, its contexts, where training starts and where it should lead.
 
-    env: a ContextualMDP in JAX; or a function without arguments that makes a Gymnasium environment, or the id of one,
-        with `apply(env, **context)`, which puts a context into it, and `observe`, whether the agent sees the context
-    contexts: {"length": (0.05, 1.0), "gravity": (2.0, 30.0, "m/s²")}, a ContextSpace, or the environment's own
-    source, target: Particles; ranges such as {"length": 0.5, "gravity": (9, 10)}, uniform within them; or a function
-        of a generator. The source may be left to the environment; the target too. The source "auto" is found: methods
-        search the whole space until the threshold is first met
-    evaluation: the distribution that agents are evaluated on, likewise; the environment's own, or else the target
-    threshold: a stage is mastered above this mean; solved: the target counts as solved above this one (default: the
-        threshold)
-    measure: what thresholds and curricula look at: "return", "discounted" (by `discount`) or "success"
-    worst_return: the least that an episode can earn in that measure; needed by spdl and the learned metrics
-    best_return: contexts (n, d) -> upper bounds (n,) on the return, so that a threshold out of reach is refused;
-        without it nothing is refused
-    is_feasible: contexts (n, d) -> which can be solved at all; for reports only, curricula do not see it
-    metrics: name -> Metric, Recipe, or a function (task, threshold) -> one; metric: the name of the default. A box has
-        "l2", straight lines in units of its sides, "embedding", "return-lift" and "embedding-raw" of itself; a discrete
-        space must state its metrics. offers: the names that are on offer, where that is not all of them or the
-        environment has metrics
-    learner, steps, segment, eval_every, eval_episodes, eval_policy: defaults of a run: a PPO or SAC (default: PPO with
-        16 environments and normalised observations), environment steps, learner iterations between two looks at the
-        curriculum (default: about 1000 steps), segments between two evaluations (default: 50 evaluations a run, 20
-        where the environment is on the host), episodes of an evaluation, and whether its policy is "deterministic" or
-        "stochastic"
-    methods: "gradient", or "gradient:gate=true" for that with a gate alone -> default options; compare: the methods
-        that `geodesic compare` takes without being told
-    source_moments, target_moments: (mean, covariance) for methods that know Gaussians only; else the particles' own
-    drawing: what figures draw with the contexts
+    Args:
+        env: A `ContextualMDP` in JAX, the id of a Gymnasium environment, or a function without arguments that makes
+            one. If there is a `ContextWrapper` around it already, its contexts and setter are used.
+        contexts: Name and bounds of each context value, `{"length": (0.05, 1.0), "gravity": (2.0, 30.0, "m/s²")}`, or
+            a `ContextSpace` (default: the environment's own).
+        source: Where training starts: `Particles`, ranges such as `{"length": 0.5, "gravity": (9, 10)}` (uniform within
+            them), a function of a generator, or `"auto"`, which searches the space until the threshold is first met
+            (default: the environment's own, else `"auto"`).
+        target: Where training should lead, likewise.
+        threshold: A stage is mastered above this mean score; or `"auto"`: 0.8 for successes, and for returns relative
+            to what the agent has shown it can earn (`geodesic.curricula.AutoThreshold`).
+        solved: The target counts as solved above this score (default: the threshold, if it is a number).
+        score: What thresholds, curricula and tables look at: `"return"`, `"discounted_return"` or `"success"`.
+        discount: The discount of the discounted return.
+        worst_return: The lowest possible score; needed by SPDL and the learned metrics.
+        best_return: Contexts (n, d) -> upper bounds (n,) on the return, so that an unreachable threshold is refused.
+        is_feasible: Contexts (n, d) -> which of them can be solved at all; used in reports only.
+        set_context: `set_context(env, **context)` puts a context into the (unwrapped) environment.
+        observe_context: Whether the agent observes the context.
+        metric: The default metric: a name, a reference, or what `metrics` takes.
+        metrics: More metrics by name: a `Metric`, a `LearnedMetric`, a class of metrics, or a function
+            `(task, threshold)` that makes one.
+            Boxes have "l2", "embedding", "return-lift" and "embedding-raw"; discrete spaces have none.
+        available_metrics: The names on offer, if not all of them are or if the environment has metrics.
+        source_moments: (mean, covariance) of the source for methods that only know Gaussians (default: fitted).
+        target_moments: The same for the target.
+        evaluation: How agents are evaluated.
+        training: Defaults for training.
+        plot: What figures draw together with the contexts (default: what the environment provides).
+        name: What tables and figures call the task.
+        reference: How another process finds it: a name, `module:object` or `file.py:object`; set by `gd.tasks.load`.
+
+    Raises:
+        InvalidInput: If an argument is invalid or missing; the message says what to add.
+
+    Example:
+        >>> import geodesic as gd
+        >>> def set_context(env, gravity):
+        ...     env.gravity = gravity
+        >>> task = gd.Task(
+        ...     "CartPole-v1",
+        ...     contexts={"gravity": (2.0, 60.0, "m/s²")},
+        ...     source={"gravity": (5.0, 10.0)},
+        ...     target={"gravity": (40.0, 50.0)},
+        ...     threshold=100.0,
+        ...     set_context=set_context,
+        ... )
+        >>> task.space.labels
+        ('gravity (m/s²)',)
     """
 
     env: Any
     contexts: ContextSpace | Mapping[str, Side] | None = None
-    source: Distribution | Auto | None = None
+    source: Distribution | Automatic | None = None
     target: Distribution | None = None
-    threshold: float = math.nan
+    threshold: Threshold = AUTO
     solved: float | None = None
-    measure: Measure = "return"
+    score: Score = "return"
     discount: float = 0.99
     worst_return: float | None = None
     best_return: Callable[[FloatArray], FloatArray] | None = None
     is_feasible: Callable[[FloatArray], NDArray[np.bool_]] | None = None
-    apply: Apply | None = None
-    observe: bool = True
-    metric: str | None = None
-    metrics: Mapping[str, Metric | Recipe | MetricMaker] = field(default_factory=dict)
-    offers: Sequence[str] = ()
-    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    compare: Sequence[str] = ("gradient", "linear", "uniform", "target-only")
-    learner: Any = None
-    steps: int = 100_000
-    segment: int | None = None
-    eval_every: int | None = None
-    eval_episodes: int = 30
-    eval_policy: Literal["deterministic", "stochastic"] = "deterministic"
+    set_context: SetContext | None = None
+    observe_context: bool = True
+    metric: str | standard.Maker | None = None
+    metrics: Mapping[str, standard.Maker] = field(default_factory=dict)
+    available_metrics: Sequence[str] = ()
     source_moments: Moments | None = None
     target_moments: Moments | None = None
-    drawing: Drawing = field(default_factory=Drawing)
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    plot: Plot = EMPTY_PLOT
     name: str = "task"
-    reference: str | None = None  # how another process finds it: a name, module:object or file.py:object
-    evaluation: Distribution | None = None
+    reference: str | None = None
 
     def __post_init__(self) -> None:
-        if self.in_jax and isinstance(self.env, type):
-            raise InvalidInput(f"expected env to be an environment, got its class; try env={self.env.__name__}()")
-        if not (self.in_jax or callable(self.env) or isinstance(self.env, str)):
-            raise InvalidInput(
-                f"expected env to be a ContextualMDP, a function that makes a Gymnasium environment or the id of one, "
-                f"got {shown(self.env)}"
-            )
-        if not self.in_jax and not callable(self.apply):
-            raise InvalidInput(
-                "expected apply=, a function apply(env, **context) that puts a context into the environment"
-            )
-        if isinstance(self.threshold, float) and math.isnan(self.threshold):
-            raise InvalidInput("expected threshold=, the mean return above which a stage counts as mastered")
-        check(self, threshold=as_number, solved=optional(as_number), worst_return=optional(as_number))
-        check(self, steps=as_count, segment=optional(as_count), eval_every=optional(as_count), eval_episodes=as_count)
-        check(self, best_return=optional(as_function), is_feasible=optional(as_function), observe=as_flag)
-        check(self, metric=optional(as_text), offers=as_words, compare=as_words, name=as_text, drawing=Drawing)
-        check(self, methods=_as_options, metrics=_as_metrics, reference=optional(as_text))
-        as_name(self.measure, "measure", get_args(Measure))
-        as_name(self.eval_policy, "eval_policy", POLICIES)
+        self._check_env()
+        check(self, threshold=as_threshold, solved=optional(as_number), worst_return=optional(as_number))
+        check(self, best_return=optional(as_function), is_feasible=optional(as_function), observe_context=as_boolean)
+        check(self, available_metrics=as_strings, name=as_string, plot=Plot, reference=optional(as_string))
+        check(self, metrics=_as_metrics, evaluation=EvaluationSettings, training=TrainingSettings)
+        as_name(self.score, "score", SCORES)
+        if self.score == "success" and is_auto(self.threshold):
+            object.__setattr__(self, "threshold", ENOUGH)
         if not 0 < as_number(self.discount, "discount") <= 1:
             raise InvalidInput(f"expected discount in (0, 1], got {self.discount!r}")
-        self.drawing.check(self.space)
-        if self.metric is not None:
+        if self.plot is EMPTY_PLOT and self.in_jax and hasattr(self.env, "plot"):
+            object.__setattr__(self, "plot", self.env.plot())
+        self.plot.check(self.space)
+        if self.metric is not None and not isinstance(self.metric, str):
+            if not callable(self.metric):
+                as_any_metric(self.metric)
+            name = getattr(self.metric, "__name__", type(self.metric).__name__)
+            object.__setattr__(self, "metrics", {**self.metrics, name: self.metric})
+            object.__setattr__(self, "metric", name)
+        if isinstance(self.metric, str):
             self.check_metric(self.metric)
         for side in ("source", "target", "evaluation"):
             getattr(self, f"{side}_particles")
 
+    def _check_env(self) -> None:
+        if self.in_jax:
+            if isinstance(self.env, type):
+                raise InvalidInput(f"expected env to be an environment, got its class; try env={self.env.__name__}()")
+            return
+        if not (callable(self.env) or isinstance(self.env, str)):
+            raise InvalidInput(
+                f"expected env to be a ContextualMDP, a function that makes a Gymnasium environment or the id of one, "
+                f"got {short_repr(self.env)}"
+            )
+        if self.set_context is not None:
+            as_function(self.set_context, "set_context")
+            return
+        made = self._make_inner()
+        made.close()  # type: ignore[no-untyped-call]
+        sampler = find_sampler(made)
+        if sampler is None:
+            raise InvalidInput(
+                "expected set_context=, a function set_context(env, **context) that puts a context into the environment"
+            )
+        own = sampler.context_space
+        if self.contexts is None:
+            object.__setattr__(self, "contexts", own)
+        bounds = zip((self.space.low, self.space.high), (own.low, own.high))
+        if self.space.names != own.names or not all(np.array_equal(mine, its) for mine, its in bounds):
+            raise InvalidInput(
+                "expected contexts= as in the environment's ContextWrapper, got others; try no contexts="
+            )
+        if not self.observe_context and getattr(sampler, "observe_context", False):
+            raise InvalidInput("expected observe_context=False in the ContextWrapper, got one that adds the context")
+
     def __repr__(self) -> str:
         contexts = ", ".join(self.space.names)
-        return f"Task({self.name!r}, contexts {contexts}, threshold {self.threshold:g} on the {self.measure})"
+        threshold = self.threshold if isinstance(self.threshold, str) else f"{self.threshold:g}"
+        return f"Task({self.name!r}, contexts {contexts}, threshold {threshold} on the {self.score})"
 
     @property
     def in_jax(self) -> bool:
@@ -153,6 +240,7 @@ class Task:
 
     @cached_property
     def space(self) -> ContextSpace:
+        """The space of contexts."""
         given = self.contexts if self.contexts is not None else self._of_env("context_space")
         if given is None:
             raise InvalidInput(
@@ -160,9 +248,14 @@ class Task:
             )
         return given if isinstance(given, ContextSpace) else ContextSpace.named(given)
 
+    @property
+    def searches(self) -> bool:
+        """Whether the source is searched for: it is "auto", or neither the task nor its environment states one."""
+        return is_auto(self.source) or (self.source is None and self._of_env("source") is None)
+
     @cached_property
     def source_particles(self) -> Particles:
-        """Where the curriculum starts, the same for every seed; where it is searched for, the whole space."""
+        """Where the curriculum starts, the same for every seed; the whole space if it is searched for."""
         return self._particles("source", 1)
 
     @cached_property
@@ -172,126 +265,194 @@ class Task:
 
     @cached_property
     def evaluation_particles(self) -> Particles:
-        """Where agents are evaluated, the same for every seed: the target, unless it is said otherwise."""
-        stated = self.evaluation is not None or self._of_env("evaluation") is not None
+        """Where agents are evaluated, the same for every seed; the target by default."""
+        stated = self.evaluation.distribution is not None or self._of_env("evaluation") is not None
         return self._particles("evaluation", 2) if stated else self.target_particles
 
     @property
     def solved_above(self) -> float:
-        return float(self.threshold if self.solved is None else self.solved)
+        """The score above which the target counts as solved; NaN if neither that nor a threshold is stated."""
+        known = self.threshold if self.solved is None else self.solved
+        return math.nan if isinstance(known, str) else float(known)
 
     @property
     def least(self) -> float | None:
-        """The worst return in the task's measure, where it is known."""
+        """The lowest possible score, if it is known."""
         if self.worst_return is not None:
             return float(self.worst_return)
-        return 0.0 if self.measure == "success" else self._of_env("worst_return")
+        return 0.0 if self.score == "success" else self._of_env("worst_return")
 
     def reachable(self) -> float:
-        """An upper bound on the target's mean; infinite where nobody knows one."""
-        if self.measure == "success":
+        """Bound the mean score on the target from above.
+
+        Returns:
+            The bound; infinite where none is known.
+
+        Raises:
+            InvalidInput: If `best_return` does not give a number for each context.
+        """
+        if self.score == "success":
             return 1.0
         bound = self.best_return or self._of_env("best_return")
-        if bound is None or self.measure != "return":
+        if bound is None or self.score != "return":
             return np.inf
         target = self.target_particles
         return float(target.weights @ as_vector(bound(target.points), "best_return(contexts)", len(target)))
 
     def infeasible(self, distribution: Particles) -> float:
-        """The share of a distribution that cannot be solved; 0 where nobody says."""
+        """Compute the fraction of a distribution that cannot be solved.
+
+        Args:
+            distribution: Contexts with weights.
+
+        Returns:
+            The fraction; 0 where it is unknown.
+
+        Raises:
+            InvalidInput: If `is_feasible` does not give a value for each context.
+        """
         feasible = self.is_feasible or self._of_env("is_feasible")
         if feasible is None:
             return 0.0
-        can = as_array(feasible(as_a(Particles, distribution, "distribution").points), "is_feasible(contexts)")
-        if can.shape != (len(distribution),):
-            raise InvalidInput(f"expected is_feasible(contexts) of shape ({len(distribution)},), got {can.shape}")
+        points = check_instance(Particles, distribution, "distribution").points
+        can = as_vector(feasible(points), "is_feasible(contexts)", len(points))
         return float(distribution.weights @ (can == 0))
 
     @property
     def metric_names(self) -> tuple[str, ...]:
         """The metrics on offer, the default first."""
-        learned = LEARNED if self.least is not None and self.space.bounded else ()
-        own = () if self.space.support is not None else ("l2", *learned)
-        names = tuple(self.offers) or (*self.metrics, *(name for name in own if name not in self.metrics))
-        return tuple(sorted(names, key=lambda name: name != self.metric))
+        names = tuple(self.available_metrics) or (*self.metrics, *standard.standard_names(self))
+        custom = [self.metric] if isinstance(self.metric, str) and standard.is_custom(self.metric) else []
+        return tuple(sorted(dict.fromkeys([*names, *custom]), key=lambda name: name != self.metric))
 
     def check_metric(self, name: str) -> str:
-        """The name, if it is of a metric on offer."""
-        if isinstance(name, str) and name in self.metric_names:
+        """The name, if it is of a metric on offer or a reference to one.
+
+        Args:
+            name: A name, or `file.py:Name` or `module:Name`.
+
+        Returns:
+            The name.
+
+        Raises:
+            InvalidInput: If the metric is not on offer; the message says what it needs.
+        """
+        if isinstance(name, str) and (name in self.metric_names or standard.is_custom(name)):
             return name
-        if isinstance(name, str) and name in LEARNED and not self.offers and self.space.support is None:
-            what = "bounded contexts" if not self.space.bounded else "worst_return="
-            raise InvalidInput(f"expected {what} in task {self.name} for the learned metric {name}")
+        lacking = None if self.available_metrics or not isinstance(name, str) else standard.missing(name, self)
+        if lacking:
+            raise InvalidInput(f"expected {lacking} in task {self.name} for the learned metric {name}")
         raise UnknownName(f"metric of {self.name}", name, self.metric_names)
 
-    def make_metric(self, name: str | None = None, threshold: float | None = None) -> Metric | Recipe:
-        """The metric of this name: the task's own, its environment's, or one that every box has."""
-        if not self.metric_names:
+    def make_metric(
+        self, metric: str | standard.Maker | None = None, threshold: Threshold | None = None
+    ) -> Metric | LearnedMetric:
+        """Make a metric: the task's own, its environment's, a standard one, or the one that is passed in.
+
+        Args:
+            metric: A name, a reference, a metric, or what makes one (default: the task's default).
+            threshold: The score that counts as mastered, for metrics that use it (default: the task's). For
+                "auto", they get 0.8 if the score is the success, else NaN.
+
+        Returns:
+            The metric.
+
+        Raises:
+            InvalidInput: If there is none, or none of this name.
+        """
+        stated = self.threshold if threshold is None else as_threshold(threshold, "threshold")
+        level = stated if not isinstance(stated, str) else ENOUGH if self.score == "success" else math.nan
+        if metric is not None and not isinstance(metric, str):
+            return standard.make(metric, self, level)
+        if metric is None and not self.metric_names:
             raise InvalidInput(
                 f"expected metrics= on the discrete contexts of {self.name}, such as "
                 "{'steps': geodesic.metrics.Graph(...)}: no distance is known between them"
             )
-        name = self.check_metric(self.metric_names[0] if name is None else name)
-        stated = self.metrics.get(name)
-        if isinstance(stated, (Metric, Recipe)):
-            return stated
-        level = self.threshold if threshold is None else as_number(threshold, "threshold")
-        if stated is not None:
-            return as_metric_or_recipe(stated(self, level), f"metric {name!r}")
+        name = self.check_metric(self.metric_names[0] if metric is None else metric)
         of_env = self._of_env("metric")
-        found: Metric | Recipe | None = of_env(name) if of_env is not None else None
-        return found if found is not None else standard_metric(self, name, level)
+        if name in self.metrics:
+            return standard.make(self.metrics[name], self, level, name)
+        found = of_env(name) if of_env is not None and name in self.metric_names else None
+        if found is None:
+            return standard.make(name, self, level)
+        if isinstance(found, LearnedMetric) and hasattr(found, "score"):  # the environment does not know the task's
+            found = replace(found, score=self.score)  # type: ignore[type-var]
+        return found
 
     def make(self, render_mode: str | None = None) -> Env:
-        """The environment as Gymnasium's, drawing its contexts from the target until it is told otherwise."""
+        """Make the Gymnasium environment, which draws its contexts from the target until `set_distribution`.
+
+        Args:
+            render_mode: As in `gymnasium.make`.
+
+        Returns:
+            The environment, which draws a context at every reset.
+
+        Raises:
+            InvalidInput: If the environment cannot be made.
+        """
         if self.in_jax:
+            from geodesic.envs.cmdp import ContextualEnv
+
             return ContextualEnv(self.env, self.space, self.target_particles, render_mode)
+        inner = self._make_inner(render_mode)
+        sampler = find_sampler(inner)
+        if self.set_context is not None:
+            if isinstance(sampler, ContextWrapper):
+                raise InvalidInput("expected set_context= or an environment in a ContextWrapper, got both")
+            inner = sampler = ContextWrapper(inner, self.space, self.set_context, self.observe_context)
+        if sampler is None:
+            raise InvalidInput(f"expected env() to make an environment in a ContextWrapper, as before, got {inner}")
+        sampler.set_distribution(self.target_particles)
+        return inner
+
+    def _make_inner(self, render_mode: str | None = None) -> Env:
         if render_mode is not None:
-            as_text(render_mode, "render_mode")
+            as_string(render_mode, "render_mode")
         options: dict[str, Any] = {"render_mode": render_mode} if render_mode else {}
         try:
             inner = gym.make(self.env, **options) if isinstance(self.env, str) else self.env(**options)
         except (gym.error.Error, TypeError) as error:
-            raise InvalidInput(f"expected env= to make a Gymnasium environment, got {error}") from error
+            raise InvalidInput(f"expected env= to make a Gymnasium environment, got {format_error(error)}") from error
         if not isinstance(inner, gym.Env):
             raise InvalidInput(f"expected env() to make a Gymnasium environment, got {type(inner).__name__}")
-        wrapped = ContextWrapper(inner, self.space, self.apply, self.observe)  # type: ignore[arg-type]
-        wrapped.set_distribution(self.target_particles)
-        return wrapped
+        return inner
 
     def named(self, name: str, reference: str) -> Task:
-        """The same task as it is known elsewhere."""
+        """Copy the task with a name and a reference.
+
+        Args:
+            name: Its name, unless it has one already.
+            reference: Where the task is found, as in `"package.module:object"`.
+
+        Returns:
+            The copy.
+        """
         return replace(self, name=self.name if self.name != "task" else name, reference=reference)
 
     def _of_env(self, fact: str) -> Any:
-        """A fact that the environment states itself."""
+        """A fact that the environment itself provides."""
         return getattr(self.env, fact, None) if self.in_jax else None
 
     def _particles(self, side: str, seed: int) -> Particles:
-        given = self._of_env(side) if getattr(self, side) is None else getattr(self, side)
+        stated = self.evaluation.distribution if side == "evaluation" else getattr(self, side)
+        given = self._of_env(side) if stated is None else stated
+        if side == "source" and self.searches:
+            if not self.space.bounded:
+                ends = f"low {self.space.low} and high {self.space.high}"
+                raise InvalidInput(f"expected bounded contexts to search for a source in, got {ends}; try source=...")
+            return self.space.uniform(PARTICLES, np.random.default_rng(seed))
         if given is None:
-            found = ', or "auto", which finds one' if side == "source" else ""
-            raise InvalidInput(
-                f'expected {side}=, such as {{"{self.space.names[0]}": (low, high)}} or Particles(points){found}'
-            )
-        if side == "source" and is_auto(given):
-            return as_bounded(self.space, "contexts, where the source is searched for,").uniform(
-                PARTICLES, np.random.default_rng(seed)
-            )
+            name = self.space.names[0]
+            raise InvalidInput(f'expected {side}=, such as {{"{name}": (low, high)}} or Particles(points)')
         if isinstance(given, Mapping):
             given = uniform_within(given, self.space, side)
-        rng = np.random.default_rng(seed)
-        try:
-            made = given(rng) if callable(given) else given
-        except GeodesicError:
-            raise
-        except Exception as error:
-            raise InvalidInput(
-                f"expected {side}(rng) to give Particles, got {type(error).__name__}: {error}"
-            ) from error
+        with explain_errors(f"expected {side}(rng) to return Particles, got "):
+            made = given(np.random.default_rng(seed)) if callable(given) else given
         if not isinstance(made, Particles):
             raise InvalidInput(
-                f"expected {side} to be Particles, ranges or a function of a generator, got {shown(made)}"
+                f"expected {side} to be Particles, ranges or a function of a generator, got {short_repr(made)}"
             )
         self.space.check(made.points, side)
         return made
@@ -311,25 +472,11 @@ def uniform_within(ranges: Range, space: ContextSpace, what: str) -> Callable[[n
         pairs = [side if isinstance(side, (tuple, list)) else (side, side) for side in sides]
         low, high = np.array([(as_number(a, what), as_number(b, what)) for a, b in pairs]).T
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"expected {what} as {{name: value or (low, high)}}, got {shown(dict(ranges))}") from error
+        raise InvalidInput(
+            f"expected {what} as {{name: value or (low, high)}}, got {short_repr(dict(ranges))}"
+        ) from error
     n = 1 if (low == high).all() else PARTICLES
     return lambda rng: Particles.uniform(low, high, n, rng)
-
-
-def standard_metric(task: Task, name: str, threshold: float) -> Metric | Recipe:
-    """What every bounded box has: straight lines, and the metrics that are learned while training."""
-    if name not in ("l2", *LEARNED):
-        raise InvalidInput(f"expected metric {name!r} in metrics= of task {task.name}, found none")
-    if name == "l2":
-        return Euclidean(task.space.sides if task.space.bounded else None)
-    from geodesic.metrics.returns import ReturnLift
-
-    worst = 0.0 if task.least is None else task.least
-    if name == "return-lift":
-        return ReturnLift(task.space, worst, threshold)
-    from geodesic.metrics.embedding import Embedding
-
-    return Embedding(task.space, worst, raw=name == "embedding-raw")
 
 
 def _as_options(value: object, name: str) -> Mapping[str, Mapping[str, Any]]:
@@ -337,15 +484,23 @@ def _as_options(value: object, name: str) -> Mapping[str, Mapping[str, Any]]:
     if not isinstance(value, Mapping) or not all(
         isinstance(label, str) and isinstance(own, Mapping) for label, own in value.items()
     ):
-        raise InvalidInput(f"expected {name} as {{method: {{option: value}}}}, got {shown(value)}")
+        raise InvalidInput(f"expected {name} as {{method: {{option: value}}}}, got {short_repr(value)}")
     return value
 
 
+def _as_learner(value: object, name: str) -> object:
+    """A learner, by name or itself; its class is in a room that needs JAX."""
+    is_learner = all(hasattr(value, part) for part in ("n_envs", "rollout", "init", "act", "update", "policy"))
+    if isinstance(value, (str, tuple)) or (is_learner and not isinstance(value, type)):
+        return value
+    raise InvalidInput(f"expected {name} such as geodesic.PPO(n_envs=8) or 'ppo:n_envs=8', got {short_repr(value)}")
+
+
 def _as_metrics(value: object, name: str) -> Mapping[str, Any]:
-    """Metrics, recipes, or functions that make one, by name."""
+    """Metrics by name, or functions and classes that make one."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InvalidInput(f"expected {name} as {{name: metric}}, got {shown(value)}")
+        raise InvalidInput(f"expected {name} as {{name: metric}}, got {short_repr(value)}")
     for key, each in value.items():
-        if isinstance(each, type) or not callable(each):
-            as_metric_or_recipe(each, f"metric {key!r}")
+        if not callable(each):
+            as_any_metric(each, f"metric {key!r}")
     return value

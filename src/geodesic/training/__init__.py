@@ -1,0 +1,1 @@
+"""Training: the session that every trainer shares, and the trainers."""

@@ -1,23 +1,27 @@
-"""A learner's functions, each compiled on its own and mapped over runs: for environments that JAX cannot compile.
+"""A learner's functions, each compiled separately and mapped over runs: for environments that JAX cannot compile.
 
-What goes to the device for each step is one array, and buffers stay there. The random numbers of a run depend on its
-seed and on the time alone, so that no generator has to be kept.
+Each step sends one array to the device, and buffers stay there. The random numbers of a run depend only on its seed and
+the time, so that no generator has to be saved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geodesic.learners.base import Key, Learner, LearnerState, Transitions
+from geodesic.contexts import Array, Arrays
+from geodesic.learners.base import Key, Learner, LearnerState, Metrics, Transitions
+from geodesic.records import checkpoint
 from geodesic.training.trainer import Policy
+from geodesic.training.validate_checkpoint import check_finite
 
 Space = gym.Space[Any]
+T = TypeVar("T")
 
 
 class AgentState(NamedTuple):
@@ -35,49 +39,39 @@ class Agents:
         self.spaces = observation_space, action_space
         self.n_obs = int(np.prod(observation_space.shape or ()))
         self.n_act = int(np.prod(action_space.shape or ()))  # a discrete action is one number
+        # the length of a row: observation, next observation, stored action, reward, terminated, truncated
+        self.width = 2 * self.n_obs + self.n_act + 3
+        self.like: AgentState = jax.eval_shape(
+            self._init, np.zeros(2, np.uint32)
+        )  # refuses a learner that does not fit
         self.init = jax.jit(jax.vmap(self._init))
         self.act = jax.jit(jax.vmap(self._act, in_axes=(0, 0, None)))
-        self.learn = jax.jit(jax.vmap(self._learn, in_axes=(0, 0, None)), donate_argnums=0)
-        self.learn_and_act = jax.jit(jax.vmap(self._learn_and_act, in_axes=(0, 0, 0, None)), donate_argnums=0)
+        self.update = jax.jit(jax.vmap(self._update, in_axes=(0, 0, None)), donate_argnums=0)
+        self.update_and_act = jax.jit(jax.vmap(self._update_and_act, in_axes=(0, 0, 0, None)), donate_argnums=0)
         self.best = jax.jit(jax.vmap(self._best))
         self.finite = jax.jit(jax.vmap(self._finite))
-
-    @property
-    def width(self) -> int:
-        """Of a row: an observation, the next one, the action as it is stored, reward, terminated, truncated."""
-        return 2 * self.n_obs + self.n_act + 3
-
-    def states(self, seeds: Sequence[int]) -> AgentState:
-        """Fresh agents."""
-        state: AgentState = self.init(np.stack([np.asarray(jax.random.PRNGKey(seed)) for seed in seeds]))
-        return state
-
-    def like(self) -> AgentState:
-        """The shapes and types of one run's agent; a learner that does not fit the spaces says so here."""
-        shapes = jax.eval_shape(self._init, np.zeros(2, np.uint32))
-        like: AgentState = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), shapes)
-        return like
 
     def _init(self, key: Key) -> AgentState:
         key, fresh = jax.random.split(key)
         return AgentState(self.learner.init(fresh, *self.spaces), key)
 
     def _act(self, state: AgentState, obs: jax.Array, time: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Legal actions, and what is stored of them."""
+        """Actions within bounds, and the form of them that is stored."""
         key = jax.random.fold_in(jax.random.fold_in(state.key, time), 0)
         action, stored = self.learner.act(state.learner, obs, key)
-        return legal(action, self.spaces[1]), stored
+        return clip_action(action, self.spaces[1]), stored
 
-    def _learn(self, state: AgentState, rows: jax.Array, time: jax.Array) -> AgentState:
-        """From a rollout of rows (rollout, n_envs, width), the last of them at this time."""
+    def _update(self, state: AgentState, rows: jax.Array, time: jax.Array) -> tuple[AgentState, Metrics]:
+        """Learn from a rollout of rows (rollout, n_envs, width), the last of them at this time."""
         key = jax.random.fold_in(jax.random.fold_in(state.key, time), 1)
-        return state._replace(learner=self.learner.learn(state.learner, self._transitions(rows), key))
+        learner, metrics = self.learner.update(state.learner, self._transitions(rows), key)
+        return state._replace(learner=learner), metrics
 
-    def _learn_and_act(
+    def _update_and_act(
         self, state: AgentState, rows: jax.Array, obs: jax.Array, time: jax.Array
-    ) -> tuple[AgentState, tuple[jax.Array, jax.Array]]:
-        state = self._learn(state, rows, time)
-        return state, self._act(state, obs, time + 1)
+    ) -> tuple[AgentState, Metrics, tuple[jax.Array, jax.Array]]:
+        state, metrics = self._update(state, rows, time)
+        return state, metrics, self._act(state, obs, time + 1)
 
     def _transitions(self, rows: jax.Array) -> Transitions:
         ends = np.cumsum([self.n_obs, self.n_obs, self.n_act, 1, 1])
@@ -88,14 +82,41 @@ class Agents:
         return Transitions(obs, action, reward[..., 0], next_obs, *flags)
 
     def _best(self, state: AgentState, obs: jax.Array) -> jax.Array:
-        return legal(self.learner.policy(state.learner, obs), self.spaces[1])
+        return clip_action(self.learner.policy(state.learner, obs), self.spaces[1])
 
     def _finite(self, state: AgentState) -> jax.Array:
         leaves = jax.tree.leaves(self.learner.params(state.learner))
         return jnp.stack([jnp.isfinite(leaf).all() for leaf in leaves]).all()
 
 
-def legal(action: jax.Array, space: Space) -> jax.Array:
+def keys_of(seeds: Sequence[int]) -> Array:
+    """The key (runs, 2) of each seed."""
+    return np.stack([np.asarray(jax.random.PRNGKey(seed)) for seed in seeds])
+
+
+def stack(trees: Sequence[T]) -> T:
+    """Trees of one shape as one tree with a leading axis (runs,)."""
+    stacked: T = jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
+    return stacked
+
+
+def split_states(states: T) -> list[T]:
+    """The states of several runs, on the host."""
+    host: T = jax.device_get(states)
+    runs = len(jax.tree.leaves(host)[0])
+    return [jax.tree.map(lambda leaf, run=run: leaf[run], host) for run in range(runs)]
+
+
+def load_states(learner: Learner, prefix: str, like: T, saved: Sequence[Arrays]) -> T:
+    """The states of several runs from their checkpoints, as one tree; parameters must be finite."""
+    states: list[Any] = [checkpoint.unflatten(prefix, like, arrays) for arrays in saved]
+    for state in states:
+        check_finite(learner, state.learner)
+    loaded: T = stack(states)
+    return loaded
+
+
+def clip_action(action: jax.Array, space: Space) -> jax.Array:
     """The action within the bounds of the environment's action space."""
     return jnp.asarray(jnp.clip(action, space.low, space.high)) if isinstance(space, gym.spaces.Box) else action
 
@@ -103,9 +124,9 @@ def legal(action: jax.Array, space: Space) -> jax.Array:
 def as_policy(learner: Learner, state: LearnerState, space: Space, stochastic: bool, seed: int) -> Policy:
     """One agent as a function: observation -> action, as the Gymnasium environment has them."""
     if not stochastic:
-        best = jax.jit(lambda obs: legal(learner.policy(state, obs[None]), space)[0])
+        best = jax.jit(lambda obs: clip_action(learner.policy(state, obs[None]), space)[0])
         return lambda obs: np.asarray(best(obs))
-    act = jax.jit(lambda obs, key: legal(learner.act(state, obs[None], key)[0], space)[0])
+    act = jax.jit(lambda obs, key: clip_action(learner.act(state, obs[None], key)[0], space)[0])
     keys = _keys(seed)
     return lambda obs: np.asarray(act(obs, next(keys)))
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.contexts import Arrays, Episodes, FloatArray, IntArray, Particles
+from geodesic.contexts import Arrays, EpisodeBatch, FloatArray, Particles
 from geodesic.records import checkpoint
 from geodesic.records.archive import Headers
-from geodesic.training.agents import as_policy
-from geodesic.training.expected import check_finite
-from geodesic.training.program import Compiling, Leaf, Log, Program, RunState, Sampler, as_sampler, stack
-from geodesic.training.trainer import Evaluation, Policy, Report
+from geodesic.training.agents import as_policy, keys_of, load_states, split_states, stack
+from geodesic.training.program import Compiling, Leaf, Log, Program, RunState, Sampler, as_sampler
+from geodesic.training.trainer import Evaluation, Policy, SegmentResult, Trainer
+from geodesic.training.validate_checkpoint import check_episode
 
 PREFIX = "device"
 _EVALUATION = 0x6576616C  # sets the keys of evaluations apart from those of training
 
 
-class CompiledTrainer:
+class CompiledTrainer(Trainer):
     """Runs that share environment, learner and counts, as one program (see `Trainer`).
 
     State, samplers and targets have a leading axis (runs,) and stay on the device; a new stage replaces one run's part.
@@ -32,114 +33,96 @@ class CompiledTrainer:
     _targets: Sampler
     _log: tuple[Log, Leaf, Leaf]
 
-    def __init__(self, program: Program, target: Particles, measure: str) -> None:
+    def __init__(self, program: Program, target: Particles) -> None:
         self.program = program
-        self.measure = measure
+        self.segment_steps = program.segment_steps
         self._target = as_sampler(target, 0)
 
-    @property
-    def segment_steps(self) -> int:
-        return self.program.segment_steps
-
     def prepare(self, runs: int) -> None:
-        self._programs = self.program.compiled(runs, self._target.points.shape[1])
+        """Start slow preparations for this many runs in the background."""
+        self._programs = self.program.compiled(stack([self._target] * runs))
 
     def begin(self, seeds: Sequence[int], distributions: Sequence[Particles]) -> None:
+        """Create fresh agents, on the first stages."""
         self._enter_all(distributions, [0] * len(seeds))
-        keys = np.stack([np.asarray(jax.random.PRNGKey(seed)) for seed in seeds])
-        self._state = self.program.init(keys, self._samplers)
-
-    open = None
+        self._state = self.program.init(keys_of(seeds), self._samplers)
 
     def shapes(self) -> Headers:
-        return checkpoint.shapes(PREFIX, self._like())
+        """Names, types and shapes of what `save` gives for one run."""
+        return checkpoint.shapes(PREFIX, self._like)
 
     def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
-        like = self._like()
-        states: list[RunState] = [checkpoint.unflatten(PREFIX, like, own) for own in arrays]
-        for state in states:
-            check_finite(jax.tree.leaves(self.program.learner.params(state.learner)))
+        """Restore agents and environments from what `save` gave."""
+        state = load_states(self.program.learner, PREFIX, self._like, arrays)
+        slots, most = state.slots, self.program.mdp.max_steps
+        numbers = slots.obs, slots.context, slots.total, slots.discounted
+        check_episode(np.asarray(stages)[:, None], most, slots.length, slots.stage, *numbers)
         self._enter_all(distributions, stages)
-        self._state = stack(states)
+        self._state = state
 
     def save(self) -> list[Arrays]:
-        host = jax.device_get(self._state)
-        runs = range(len(host.key))
-        return [checkpoint.flatten(PREFIX, jax.tree.map(lambda leaf, i=i: leaf[i], host)) for i in runs]
+        """Everything that decides the rest of each run, as named arrays."""
+        return [checkpoint.flatten(PREFIX, state) for state in split_states(self._state)]
 
     def enter(self, run: int, distribution: Particles, stage: int) -> None:
+        """Draw the contexts of this run's next episodes from here."""
         self._samplers = _replaced(self._samplers, run, as_sampler(distribution, stage))
 
     def start_segment(self) -> None:
+        """Start a segment of training."""
         state, log = self._programs.segment.result()(self._state, self._samplers)
         self._state, self._log = state, (log, state.slots.length, state.finite)
 
-    def finish_segment(self, before: int) -> list[Report]:
+    def finish_segment(self, before: int) -> list[SegmentResult | None]:
+        """Wait for the segment; None for a run that diverged."""
         log, lengths, finite = jax.device_get(self._log)
         n_envs = self.program.learner.n_envs
         end = (before + self.segment_steps) // n_envs
         return [
-            self._report(before, n_envs, end - int(own.max()), *columns, measures) if good else self._lost()
-            for own, columns, good, measures in zip(lengths, columns_of(log), finite, measures_of(log, len(finite)))
+            SegmentResult(_episodes(columns, before + when, n_envs), end - int(own.max()), metrics) if good else None
+            for own, (when, columns), good, metrics in zip(
+                lengths, columns_of(log), finite, metrics_of(log, len(finite))
+            )
         ]
-
-    def _lost(self) -> Report:
-        nothing = np.zeros(0, np.int64)
-        episodes = Episodes.empty(self._target.points.shape[1])
-        return Report(episodes, episodes.returns, nothing, nothing, 0, finite=False)
-
-    def _report(
-        self, before: int, n_envs: int, under_way: int, when: IntArray, log: Log, measures: dict[str, float]
-    ) -> Report:
-        ended = before + when
-        returns = np.asarray(log.total, np.float64)
-        scores = self._scores(returns, log.success, log.discounted)
-        episodes = Episodes(log.context, scores, log.length, log.stage, log.success)
-        began = (ended - 1) // n_envs + 1 - episodes.lengths
-        return Report(episodes, returns, ended, began, under_way, measures=measures)
 
     def evaluate(self, seeds: Sequence[int], step: int) -> list[Evaluation]:
+        """Evaluate each run's policy on the target."""
         keys = np.array([(_EVALUATION ^ seed, step) for seed in seeds], dtype=np.uint32)
         evaluate = self._programs.evaluate.result()
-        returns, successes, discounted = jax.device_get(evaluate(self._state, self._targets, keys))
-        return [
-            Evaluation(
-                returns[run],
-                np.asarray(successes[run], np.float64),
-                self._scores(returns[run], successes[run], discounted[run] if len(discounted) else ()),
-            )
-            for run in range(len(seeds))
-        ]
+        played = jax.device_get(evaluate(self._state, self._targets, keys))
+        return [_evaluation(*columns) for columns in zip(*played)]
 
-    def score(self, arrays: Arrays, contexts: FloatArray, seed: int) -> Evaluation:
-        """The agent in a checkpoint of one run: an episode in each of the contexts (n, d)."""
-        learner = checkpoint.unflatten(PREFIX, self._like(), arrays).learner
+    def evaluate_contexts(self, arrays: Arrays, contexts: FloatArray, seed: int) -> Evaluation:
+        """Play the agent in a checkpoint of one run for an episode in each of the contexts (n, d)."""
+        learner = checkpoint.unflatten(PREFIX, self._like, arrays).learner
         key = np.array((_EVALUATION, seed), dtype=np.uint32)
-        played = self.program.score(learner, np.asarray(contexts, np.float32), key)
-        returns, successes, discounted = jax.device_get(played)
-        scores = self._scores(returns, successes, discounted)
-        return Evaluation(returns, np.asarray(successes, np.float64), scores)
+        played = self.program.play_contexts(learner, np.asarray(contexts, np.float32), key)
+        return _evaluation(*jax.device_get(played))
 
     def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
         """The agent in a checkpoint of one run."""
-        state: RunState = checkpoint.unflatten(PREFIX, self._like(), arrays)
+        state: RunState = checkpoint.unflatten(PREFIX, self._like, arrays)
         return as_policy(self.program.learner, state.learner, self.program.mdp.action_space, stochastic, seed)
 
+    @cached_property
     def _like(self) -> RunState:
         """The shapes and types of one run's state."""
-        samplers = stack([self._target])
-        like = jax.eval_shape(self.program.init, np.zeros((1, 2), np.uint32), samplers)
-        shapes: RunState = jax.tree.map(lambda leaf: np.empty(leaf.shape[1:], leaf.dtype), like)
-        return shapes
+        return self.program.like(self._target)
 
     def _enter_all(self, distributions: Sequence[Particles], stages: Sequence[int]) -> None:
         self._samplers = jax.device_put(stack([as_sampler(*each) for each in zip(distributions, stages)]))
         self._targets = jax.device_put(stack([self._target] * len(stages)))
 
-    def _scores(self, returns: FloatArray, successes: Leaf, discounted: Leaf) -> FloatArray:
-        """Episodes in the task's measure."""
-        chosen = {"return": returns, "success": successes, "discounted": discounted}[self.measure]
-        return np.asarray(chosen)
+
+def _episodes(log: Log, ended: NDArray[np.int64], n_envs: int) -> EpisodeBatch:
+    """A run's episodes in a segment, from their rows of the log and the steps (n,) at which they ended."""
+    started = (ended - 1) // n_envs + 1 - log.length
+    discounted = log.discounted if len(log.discounted) else None
+    return EpisodeBatch(log.context, log.total, log.length, log.stage, discounted, log.success, started, ended)
+
+
+def _evaluation(returns: Leaf, successes: Leaf, discounted: Leaf) -> Evaluation:
+    return Evaluation(returns, np.asarray(successes, np.float64), discounted)
 
 
 @jax.jit
@@ -149,7 +132,7 @@ def _replaced(samplers: Sampler, run: int, new: Sampler) -> Sampler:
 
 def columns_of(log: Log) -> list[tuple[NDArray[np.int64], Log]]:
     """For each run, the step of the segment at which each of its episodes ended, and their columns of the log."""
-    log, runs = log._replace(measures=()), log.ended.shape[0]
+    log, runs = log._replace(metrics=()), log.ended.shape[0]
     ended = np.asarray(log.ended).reshape(runs, -1)
     run, when = np.nonzero(ended)
     cuts = np.searchsorted(run, np.arange(1, runs))
@@ -158,6 +141,6 @@ def columns_of(log: Log) -> list[tuple[NDArray[np.int64], Log]]:
     return [(steps + 1, Log(*own)) for steps, own in zip(np.split(when, cuts), zip(*parts))]
 
 
-def measures_of(log: Log, runs: int) -> list[dict[str, float]]:
-    """For each run, what its learner said."""
-    return [{name: float(values[run]) for name, values in dict(log.measures).items()} for run in range(runs)]
+def metrics_of(log: Log, runs: int) -> list[dict[str, float]]:
+    """For each run, the metrics of its learner."""
+    return [{name: float(values[run]) for name, values in dict(log.metrics).items()} for run in range(runs)]

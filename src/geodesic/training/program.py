@@ -1,14 +1,15 @@
 """The compiled program: environment, context sampling and learning as one, mapped over runs.
 
-A curriculum reaches the program only as arrays (points, cumulative weights, stage), padded to one shape. So any mix of
-methods and seeds trains at once, and neither a new stage nor another method compiles again.
+A curriculum reaches the program only as arrays (points, cumulative weights, stage), padded to one shape. Any mix of
+methods and seeds can train at once, and neither a new stage nor another method triggers a compilation.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +18,9 @@ import numpy as np
 from geodesic.contexts import Particles
 from geodesic.envs.cmdp import ContextualMDP, EnvState
 from geodesic.learners.base import Key, Learner, LearnerState, Transitions
-from geodesic.training.agents import legal
+from geodesic.training.agents import clip_action
 
 Leaf = Any  # an array on the device, on the host, or nothing: ()
-T = TypeVar("T")
 
 CAPACITY = 4096  # particles of a distribution in the program; larger ones are thinned
 SHORT = 8  # rollouts up to here are unrolled
@@ -35,7 +35,7 @@ class Sampler(NamedTuple):
 
 
 class EnvSlot(NamedTuple):
-    """One environment under way, and the episode in it; the discounted return only where the task measures it."""
+    """One environment and its current episode; the discounted return only where the task's score is that."""
 
     env: EnvState
     obs: jax.Array
@@ -47,12 +47,12 @@ class EnvSlot(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """All that decides the rest of a run, as arrays."""
+    """Everything that decides the rest of a run, as arrays."""
 
     learner: LearnerState
     slots: EnvSlot
     key: Key
-    finite: jax.Array  # whether all that was learned and earned in the last segment is
+    finite: jax.Array  # whether all parameters and returns of the last segment are
 
 
 Carry = tuple[EnvSlot, jax.Array, jax.Array, Key]  # of an evaluation: slots, ended, success, key
@@ -68,7 +68,7 @@ class Log(NamedTuple):
     stage: Leaf
     success: Leaf
     discounted: Leaf
-    measures: Leaf = ()  # of the learner: means over the segment, without those axes
+    metrics: Leaf = ()  # of the learner: means over the segment, without those axes
 
 
 class Compiling(NamedTuple):
@@ -78,44 +78,39 @@ class Compiling(NamedTuple):
     evaluate: Future[jax.stages.Compiled]
 
 
+@dataclass(eq=False)
 class Program:
     """One environment and one learner, compiled: `init`, `segment` and `evaluate`, each with a leading axis (runs,).
 
-    `score` is of one run, on contexts (n, d) that are given. `discount` is given where the task measures discounted
-    returns.
+    `play_contexts` plays one run's agent in given contexts (n, d). `discount` is set where the task's score is the
+    discounted return.
     """
 
-    def __init__(
-        self,
-        mdp: ContextualMDP,
-        learner: Learner,
-        iterations: int,
-        eval_episodes: int,
-        eval_policy: str,
-        discount: float | None = None,
-    ) -> None:
-        self.mdp = mdp
-        self.learner = learner
-        self.iterations = iterations  # of the learner, in a segment
-        self.eval_episodes = eval_episodes
-        self.eval_policy = eval_policy  # "deterministic" or "stochastic"
-        self.discount = discount
+    mdp: ContextualMDP
+    learner: Learner
+    iterations: int  # of the learner, in a segment
+    eval_episodes: int
+    eval_policy: str  # "deterministic" or "stochastic"
+    discount: float | None = None
+
+    def __post_init__(self) -> None:
+        self.segment_steps = self.iterations * self.learner.rollout * self.learner.n_envs  # of a run
         self.init = jax.jit(jax.vmap(self._init))
         self.segment = jax.jit(jax.vmap(self._segment), donate_argnums=0)
         self.evaluate = jax.jit(jax.vmap(self._evaluate))
-        self.score = jax.jit(self._score)
+        self.play_contexts = jax.jit(self._play_contexts)
         self._ahead: dict[int, Compiling] = {}
 
-    @property
-    def segment_steps(self) -> int:
-        """Environment steps of a run in one segment."""
-        return self.iterations * self.learner.rollout * self.learner.n_envs
+    def like(self, sampler: Sampler) -> RunState:
+        """The shapes and types of one run's state."""
+        like: RunState = jax.eval_shape(self._init, np.zeros(2, np.uint32), sampler)
+        return like
 
-    def compiled(self, runs: int, dim: int) -> Compiling:
-        """`segment` and `evaluate` for so many runs, being compiled side by side while the caller goes on."""
+    def compiled(self, samplers: Sampler) -> Compiling:
+        """Start compiling `segment` and `evaluate` for these runs, in two threads; the caller need not wait."""
+        runs = len(samplers.stage)
         if runs not in self._ahead:
             keys = np.zeros((runs, 2), np.uint32)
-            samplers = stack([as_sampler(Particles(np.zeros((1, dim))), 0)] * runs)
             state = jax.eval_shape(self.init, keys, samplers)
             pool = ThreadPoolExecutor(2)
             segment = pool.submit(self.segment.lower(state, samplers).compile)
@@ -133,7 +128,7 @@ class Program:
     def _segment(self, state: RunState, sampler: Sampler) -> tuple[RunState, Log]:
         """`iterations` times: act for a rollout, then learn from it."""
         state, log = jax.lax.scan(lambda s, _: self._iteration(s, sampler), state, None, length=self.iterations)
-        log = log._replace(measures=jax.tree.map(jnp.mean, log.measures))
+        log = log._replace(metrics=jax.tree.map(jnp.mean, log.metrics))
         leaves = [*jax.tree.leaves(self.learner.params(state.learner)), log.total]
         return state._replace(finite=jnp.stack([jnp.isfinite(leaf).all() for leaf in leaves]).all()), log
 
@@ -144,12 +139,12 @@ class Program:
 
         def step(slots: EnvSlot, keys: tuple[Key, Key]) -> tuple[EnvSlot, tuple[Transitions, Log]]:
             action, stored = self.learner.act(state.learner, slots.obs, keys[0])
-            chosen = legal(action, self.mdp.action_space)
+            chosen = clip_action(action, self.mdp.action_space)
             return jax.vmap(partial(self._interact, sampler))(slots, chosen, stored, keys[1])
 
         slots, (seen, log) = jax.lax.scan(step, state.slots, keys, unroll=rollout <= SHORT)
-        learner, measures = self.learner.learn_measured(state.learner, seen, learn)
-        return RunState(learner, slots, key, state.finite), log._replace(measures=measures)
+        learner, metrics = self.learner.update(state.learner, seen, learn)
+        return RunState(learner, slots, key, state.finite), log._replace(metrics=metrics)
 
     def _interact(
         self, sampler: Sampler, slot: EnvSlot, action: jax.Array, stored: jax.Array, key: Key
@@ -167,8 +162,8 @@ class Program:
         seen = Transitions(slot.obs, stored, reward, obs, terminated, truncated)
         success = self.mdp.success(env, slot.context)
         log = Log(ended, slot.context, total, length, slot.stage, success, discounted)
-        going_on = slot._replace(env=env, obs=obs, total=total, length=length, discounted=discounted)
-        next_slot = jax.tree.map(partial(jnp.where, ended), self._reset(sampler, reset), going_on)
+        continued = slot._replace(env=env, obs=obs, total=total, length=length, discounted=discounted)
+        next_slot = jax.tree.map(partial(jnp.where, ended), self._reset(sampler, reset), continued)
         return next_slot, (seen, log)
 
     def _reset(self, sampler: Sampler, key: Key) -> EnvSlot:
@@ -182,13 +177,16 @@ class Program:
         return EnvSlot(env, obs, context, stage, jnp.float32(0), jnp.int32(0), nothing)
 
     def _evaluate(self, state: RunState, sampler: Sampler, key: Key) -> tuple[Leaf, Leaf, Leaf]:
-        """Returns, successes and discounted returns (eval_episodes,) of the policy on contexts from the sampler."""
+        """Returns, successes and discounted returns (eval_episodes,) of the policy on contexts from the sampler.
+
+        Without a discount, discounted returns are NaN.
+        """
         reset, run = jax.random.split(key)
         slots = jax.vmap(partial(self._reset, sampler))(jax.random.split(reset, self.eval_episodes))
         return self._play(state.learner, slots, sampler, run)
 
-    def _score(self, learner: LearnerState, contexts: jax.Array, key: Key) -> tuple[Leaf, Leaf, Leaf]:
-        """The same (n,), of one episode in each of the contexts (n, d)."""
+    def _play_contexts(self, learner: LearnerState, contexts: jax.Array, key: Key) -> tuple[Leaf, Leaf, Leaf]:
+        """The same (n,) for one episode in each of the contexts (n, d)."""
         reset, run = jax.random.split(key)
         keys = jax.random.split(reset, (len(contexts), 2))
         stage = jnp.int32(0)
@@ -196,11 +194,11 @@ class Program:
         return self._play(learner, slots, Sampler(contexts[:1], jnp.full(1, 2.0), stage), run)
 
     def _play(self, learner: LearnerState, slots: EnvSlot, sampler: Sampler, key: Key) -> tuple[Leaf, Leaf, Leaf]:
-        """Each episode to its end; what begins after it, on contexts from the sampler, is not looked at."""
+        """Play each episode to its end; the episodes that follow it, on contexts from the sampler, are ignored."""
         episodes, space = len(slots.length), self.mdp.action_space
         nothing = jnp.zeros(episodes, bool)
         flags = jax.eval_shape(jax.vmap(self.mdp.success), slots.env, slots.context)
-        unknown = jnp.zeros(flags.shape, flags.dtype)
+        failed = jnp.zeros(flags.shape, flags.dtype)
 
         def alive(carry: Carry) -> jax.Array:
             return jnp.logical_not(carry[1].all())
@@ -209,9 +207,9 @@ class Program:
             slots, ended, success, key = carry
             key, now, act = jax.random.split(key, 3)
             if self.eval_policy == "stochastic":
-                action = legal(self.learner.act(learner, slots.obs, act)[0], space)
+                action = clip_action(self.learner.act(learner, slots.obs, act)[0], space)
             else:
-                action = legal(self.learner.policy(learner, slots.obs), space)
+                action = clip_action(self.learner.policy(learner, slots.obs), space)
             keys = jax.random.split(now, episodes)
             next_slots, (_, log) = jax.vmap(partial(self._interact, sampler))(slots, action, action, keys)
             totals = jax.tree.map(
@@ -220,8 +218,9 @@ class Program:
             stopped = next_slots._replace(total=totals[0], discounted=totals[1])
             return stopped, ended | log.ended, jnp.where(ended, success, log.success), key
 
-        slots, _, success, _ = jax.lax.while_loop(alive, step, (slots, nothing, unknown, key))
-        return slots.total, success, slots.discounted
+        slots, _, success, _ = jax.lax.while_loop(alive, step, (slots, nothing, failed, key))
+        unknown = jnp.full_like(slots.total, jnp.nan)
+        return slots.total, success, unknown if self.discount is None else slots.discounted
 
 
 def sample(sampler: Sampler, key: Key) -> jax.Array:
@@ -246,9 +245,3 @@ def as_sampler(distribution: Particles, stage: int) -> Sampler:
         np.concatenate([np.cumsum(weights)[:-1], np.full(padding + 1, 2.0)]).astype(np.float32),
         np.int32(stage),
     )
-
-
-def stack(trees: list[T]) -> T:
-    """Trees of one shape as one tree with a leading axis (runs,)."""
-    stacked: T = jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
-    return stacked

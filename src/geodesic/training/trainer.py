@@ -1,88 +1,86 @@
-"""The contract of a trainer: what steps agents through distributions. It knows nothing of curricula or folders."""
+"""The interface of a trainer: what steps agents through distributions. It knows nothing of curricula or folders."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from geodesic.contexts import Arrays, Episodes, FloatArray, IntArray, Particles
+from geodesic.contexts import Arrays, EpisodeBatch, FloatArray, Particles
+from geodesic.contexts.episodes import score_column
 from geodesic.records.archive import Headers
 
-Policy = Callable[[NDArray[np.float32]], NDArray[Any]]  # observation -> action, as the Gymnasium environment has them
+Policy = Callable[[Any], Any]  # observation -> action, as the Gymnasium environment has them
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
-    """What ended in one run since the last report: episodes, in the order in which they ended, and about each
+class SegmentResult(NamedTuple):
+    """What one run gave in a segment of training.
 
-    returns: undiscounted (the episodes' own are in the task's measure); ended: the environment step of the run;
-    began: the time step of its environment. under_way: the earliest beginning among those that go on. finite: whether
-    the agent's parameters and returns still are; a run that is not is lost, and the rest of its report says nothing.
-    measures: what the learner says of its updates, such as losses, for who looks on; NaN where there were none.
+    episodes: those that ended, in the order in which they ended. earliest_running: the earliest start among the
+    episodes still running. metrics: what the learner reports of its updates, such as losses; NaN without an update.
     """
 
-    episodes: Episodes
-    returns: FloatArray
-    ended: IntArray
-    began: IntArray
-    under_way: int
-    finite: bool = True
-    measures: dict[str, float] = field(default_factory=dict)
+    episodes: EpisodeBatch
+    earliest_running: int
+    metrics: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Episodes (n,) on the target: undiscounted returns, successes, and scores in the task's measure."""
+    """Episodes (n,) on the target: undiscounted returns, successes and discounted returns; NaN where unknown."""
 
     returns: FloatArray
     successes: FloatArray
-    scores: FloatArray
+    discounted: FloatArray
+
+    def scores(self, kind: str) -> FloatArray:
+        """Scores (n,) of this kind; see `EpisodeBatch.scores`."""
+        return score_column(kind, self.returns, self.discounted, self.successes)
 
 
 class Trainer(Protocol):
-    """One or more runs that train at once. Each is its own: it would do the same alone."""
+    """One or more runs that train at once. Each run gives the same numbers as it would alone.
 
-    @property
-    def segment_steps(self) -> int:
-        """Environment steps of a run in one segment."""
+    segment_steps: environment steps of a run in one segment. unchecked: prefix of checkpoint keys exempt from shape
+    checks.
+    """
+
+    segment_steps: int
+    unchecked: str | None = None
 
     def prepare(self, runs: int) -> None:
-        """What takes long before so many runs can begin, such as compiling, may start now."""
+        """Start slow preparations for this many runs, such as compiling, in the background."""
 
     def begin(self, seeds: Sequence[int], distributions: Sequence[Particles]) -> None:
-        """Fresh agents, on the first stages."""
+        """Create fresh agents, on the first stages."""
 
     def shapes(self) -> Headers:
-        """Names, types and shapes of what `save` gives for one run, but for those that begin with `open`."""
-
-    @property
-    def open(self) -> str | None:
-        """The beginning of names that only an environment knows."""
+        """Names, types and shapes of what `save` gives for one run, except names that begin with `unchecked`."""
 
     def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
-        """Agents and environments as `save` gave them, on the stages that they are in."""
+        """Restore agents and environments from what `save` gave, on the stages that they are in."""
 
     def save(self) -> list[Arrays]:
         """Everything that decides the rest of each run, as named arrays."""
 
     def enter(self, run: int, distribution: Particles, stage: int) -> None:
-        """Episodes of this run that begin from now on draw their contexts here."""
+        """Draw the contexts of this run's next episodes from here."""
 
     def start_segment(self) -> None:
-        """Set a segment of training going; what it needs from the host can be done meanwhile."""
+        """Start a segment of training, if the caller can work on the host meanwhile; else `finish_segment` does it."""
+        return
 
-    def finish_segment(self, before: int) -> list[Report]:
-        """Wait for it: what ended in each run. before: environment steps of a run until the segment's start."""
+    def finish_segment(self, before: int) -> list[SegmentResult | None]:
+        """Wait for the segment; None for a run whose parameters or returns are no longer finite.
+
+        before: environment steps of a run before the segment.
+        """
 
     def evaluate(self, seeds: Sequence[int], step: int) -> list[Evaluation]:
-        """Each run's policy on the target."""
+        """Evaluate each run's policy on the target."""
 
     def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
-        """The agent in what `save` gave of one run."""
+        """The agent in what `save` gave for one run."""
 
-    def score(self, arrays: Arrays, contexts: FloatArray, seed: int) -> Evaluation:
-        """The same agent: an episode in each of the contexts (n, d)."""
+    def evaluate_contexts(self, arrays: Arrays, contexts: FloatArray, seed: int) -> Evaluation:
+        """Play that agent for one episode in each of the contexts (n, d)."""

@@ -1,6 +1,6 @@
-"""Optimal transport between distributions over contexts. Knows points and metrics, nothing of learning."""
+"""Optimal transport between distributions over contexts: distances, geodesics and barycenters."""
 
 from geodesic.transport.barycenter import barycenter
-from geodesic.transport.geodesic import Geodesic, wasserstein
+from geodesic.transport.geodesic import Geodesic, Knots, Trajectories, Values, wasserstein
 
-__all__ = ["Geodesic", "barycenter", "wasserstein"]
+__all__ = ["Geodesic", "Knots", "Trajectories", "Values", "barycenter", "wasserstein"]

@@ -4,36 +4,58 @@ from __future__ import annotations
 
 import numpy as np
 
-from geodesic.checks import FloatArray, as_name, as_positive, as_share
+from geodesic.checks import FloatArray, as_fraction, as_name, as_positive
 from geodesic.contexts import Particles
-from geodesic.coupling import exact_plan
-from geodesic.errors import InvalidInput, shown
-from geodesic.metrics.base import Discrete, Metric
+from geodesic.coupling.plans import exact_plan
+from geodesic.errors import InvalidInput, short_repr
+from geodesic.metrics.base import Metric
+from geodesic.metrics.graph import Finite
 from geodesic.transport.geodesic import check_ends
 
 METHODS = ("exact", "sinkhorn")
 SWEEPS = 2000
-LEAST = 1e-6  # entropy that this many sweeps still settle
+LEAST = 1e-6  # entropy at which this many sweeps still converge
 
 
 def barycenter(
     a: Particles, b: Particles, t: float, metric: Metric, method: str = "exact", p: float = 2, reg: float = 0.005
 ) -> Particles:
-    """argmin over z on the metric's support of (1 - t) W_2^2(a, z) + t W_2^2(z, b); a at 0 and b at 1, exactly.
+    """The barycenter of two distributions: argmin_z (1 - t) W_2^2(a, z) + t W_2^2(z, b), z on the metric's support.
 
-    The paper writes the cost d (p = 1). Its minimiser is then a for t < 1/2 and b above: no path. So p = 2, cost d^2.
-    "exact" solves one plan; "sinkhorn" is the paper's Algorithm 2 with entropy `reg` as a fraction of the largest cost.
+    Differs from the paper, which writes the cost d (p = 1): its minimizer is a for t < 1/2 and b above, which is no
+    path. So p = 2 with cost d^2.
+
+    Args:
+        a: The distribution at t = 0, exactly.
+        b: The distribution at t = 1, exactly.
+        t: Where between them, in [0, 1].
+        metric: A metric with a finite support, such as `metrics.Graph` or `metrics.Matrix`.
+        method: `"exact"` solves one plan; `"sinkhorn"` is the paper's Algorithm 2.
+        p: Only 2.
+        reg: The entropy of `"sinkhorn"`, as a fraction of the largest cost.
+
+    Returns:
+        The barycenter, on the metric's whole support.
+
+    Raises:
+        InvalidInput: If an argument is invalid.
+
+    Example:
+        >>> import geodesic as gd
+        >>> line = gd.metrics.Graph([[0.0], [1.0], [2.0]], [[0, 1], [1, 2]])
+        >>> ends = [gd.Particles.categorical(weights, line.support) for weights in ([1, 0, 0], [0, 0, 1])]
+        >>> gd.barycenter(*ends, 0.5, line).weights
+        array([0., 1., 0.])
     """
     check_ends(a, b, metric)
-    t = as_share(t, "t")
+    t = as_fraction(t, "t")
     as_name(method, "method", METHODS)
     if not np.isscalar(p) or p != 2:
-        raise InvalidInput(
-            f"expected p = 2, got {shown(p)}; with p = 1 the barycenter is a below t = 1/2 and b above: no path"
-        )
+        no_path = "with p = 1 the barycenter is a below t = 1/2 and b above: no path"
+        raise InvalidInput(f"expected p = 2, got {short_repr(p)}; {no_path}")
     if as_positive(reg, "reg") < LEAST:
         raise InvalidInput(f"expected reg of at least {LEAST}, got {reg!r}; method='exact' is the limit at 0")
-    if not isinstance(metric, Discrete):
+    if not isinstance(metric, Finite):
         raise InvalidInput(f"expected a metric with a finite support (Graph or Matrix), got {type(metric).__name__}")
     if t in (0.0, 1.0):
         return b if t else a
@@ -62,13 +84,14 @@ def _sinkhorn(cost: FloatArray, a: FloatArray, b: FloatArray, t: float, reg: flo
     since K underflows at reg <= 1e-3; a small reg is reached by factors of 4, each warm-starting the next, since alone
     it does not converge; the result is renormalised. Names are the paper's: log a_m, log b_m, log l and log rho.
 
-    It ends when every plan has the marginals it should: a_m * K b_m the given ends (b_m * K a_m is rho by
-    construction), and l * K l, the plan from the barycenter to itself, rho.
+    It ends when all plans have their marginals: a_m * K b_m the given ends (b_m * K a_m is rho by construction), and
+    l * K l, the plan from the barycenter to itself, rho.
     """
     with np.errstate(divide="ignore"):
         log_ends = np.log(np.stack([a, b]))
     log_b, log_rho = np.zeros_like(log_ends), np.zeros(len(cost))
-    for entropy in _entropies(reg):
+    count = max(int(np.ceil(np.log(0.1 / reg) / np.log(4))), 0)
+    for entropy in [reg * 4.0**k for k in range(count, -1, -1)]:
         kernel = -cost / (entropy * max(float(cost.max()), 1e-300))
         log_b = 4 * log_b  # potentials are reg * log_b: they hardly change from one reg to the next
         log_l = np.zeros(len(cost))  # a point that a larger reg has emptied would never fill again
@@ -98,9 +121,3 @@ def _log_apply(kernel: FloatArray, logs: FloatArray) -> FloatArray:
     terms = kernel + logs[..., None, :]
     top = terms.max(axis=-1)
     return np.asarray(top + np.log(np.exp(terms - top[..., None]).sum(axis=-1)))
-
-
-def _entropies(reg: float) -> list[float]:
-    """reg * 4^k from about 0.1 down to reg."""
-    count = max(int(np.ceil(np.log(0.1 / reg) / np.log(4))), 0)
-    return [reg * 4.0**k for k in range(count, -1, -1)]

@@ -2,64 +2,120 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from geodesic.checks import as_count, as_flag, check
-from geodesic.contexts import Arrays, Episodes, FloatArray
-from geodesic.curricula.gradient.auto import Auto
-from geodesic.curricula.gradient.gate import Gate, level, mean_progress
-from geodesic.curricula.gradient.legs import RUNGS, after, leg, loaded, saved
-from geodesic.curricula.gradient.paces import Pace, Path, as_step
-from geodesic.curricula.gradient.refit import Onward, picture
-from geodesic.curricula.gradient.staged import Staged, StagedState
+from geodesic.checks import Count
+from geodesic.contexts import Arrays, ContextSpace, FloatArray, Particles
+from geodesic.curricula.gradient.paces import DEFAULT_PACE, Pace, level
+from geodesic.curricula.gradient.staged import PathSegment, Staged, StagedState
 from geodesic.errors import InvalidInput
-from geodesic.metrics.base import Metric, Recipe
-from geodesic.transport.geodesic import Geodesic
-from geodesic.transport.ways import Rungs, Ways
+from geodesic.metrics.base import Fitted, LearnedMetric, Metric
+from geodesic.transport.geodesic import Geodesic, Knots, Trajectories
 
-UNIFORM = 1000  # particles that stand for the uniform distribution on a continuous space
+UNIFORM = 1000  # particles that represent the uniform distribution on a continuous space
+HEAT = 40  # cells a side of the heat map of returns
+CLOUD = 100  # most particles of a distribution in a snapshot
+ALPHAS = tuple(k / 10 for k in range(11))
+
+
+@dataclass(frozen=True)
+class RemainingPath:
+    """The path from a distribution at alpha = `start` to the target, and back from there to the source below `start`.
+
+    Args:
+        geodesic: From the distribution to the target.
+        back: From the distribution to the source.
+        start: Its alpha.
+        particles: The most points that a distribution on the path has.
+        rng: Draws the points that are kept if there are more.
+    """
+
+    geodesic: Geodesic
+    back: Geodesic
+    start: float
+    particles: int
+    rng: np.random.Generator
+
+    def __call__(self, alpha: float) -> Particles:
+        """The distribution at alpha."""
+        if alpha < self.start:
+            distribution = self.back(1 - alpha / self.start)
+        else:
+            distribution = self.geodesic(self.fraction(alpha))
+        if (distribution.weights > 0).all() and len(distribution) <= self.particles:
+            return distribution
+        return distribution.positive().thinned(self.particles, self.rng)
+
+    def fraction(self, alpha: float) -> float:
+        """The fraction of the remaining path at alpha; 1 / 3 where rounding would give 0.33333333333333337."""
+        fraction = (alpha - self.start) / (1 - self.start) if self.start < 1 else 1.0
+        whole = round(1 / fraction) if fraction > 0 else 0
+        return 1 / whole if whole and abs(fraction * whole - 1) < 1e-9 else fraction
 
 
 @dataclass(frozen=True)
 class Gradient(Staged):
-    """Stages path(0), path(step), ..., path(1) of the geodesic from source to target under a metric.
+    """The Wasserstein geodesic from source to target under a metric, from stage to stage at a pace.
 
-    Algorithm 1, under a metric that is known. The paper solves a barycenter anew at every stage; here one optimal plan
-    is solved once, and each stage reads its alpha off it. Without a metric, contexts are compared by their Euclidean
-    distance.
+    Under a known metric this is the paper's Algorithm 1. The paper solves a barycenter at every stage; here one optimal
+    plan is solved once, and every stage is read off it.
 
-    Algorithm 4, under a recipe (`metrics.Embedding`, `metrics.ReturnLift`): train until the stage is over, explore
-    uniform contexts for `explore_steps`, refit the metric to the latest episodes, move on. The metric changes between
-    stages, so no plan outlives one: a move from alpha to beta goes (beta - alpha) / (1 - alpha) of the way that is
-    left from the distribution last trained on to the target, which makes even stages. (The paper moves the source and
-    raises alpha as well: uneven ones.) Exploration is a stage of its own, of kind "explore"; alpha stays.
+    Under a learned metric it is Algorithm 4: train until the stage is over, explore uniform contexts for
+    `explore_steps`, fit the metric to the latest episodes, move. Exploration is a stage of kind "explore" at the same
+    alpha. The metric differs from stage to stage, so no plan outlives one: a move from alpha to beta goes
+    (beta - alpha) / (1 - alpha) of the path that remains from the distribution last trained on, which gives even
+    stages. (The paper moves the source and raises alpha as well, which gives uneven ones.)
 
-    With a gate, every `window` episodes each atom of the plan moves for itself (`Gate`): on along its own geodesic, at
-    most `step` of it (`stride` if that is "auto"), while the estimate of `Auto` stays above the threshold, and back
-    where it fell. alpha is the mean share of their ways that the atoms have come.
+    `AdaptivePace` and `PerParticlePace` move often and a little, so that exploration and a fit for every move would
+    take most of a run. They keep the path found at a fit and follow it until a move would end more than a stride past
+    the alpha of that fit: at most two fits for each stride of progress. A path that does not lead to the target is
+    given up as well, once the stage is mastered (`Pace.is_stale`).
 
-    Under a recipe, `Auto` and the gate move often and a little, so exploring and fitting for each move would be most of
-    a run. They keep the way found at a fit (`legs`) and walk it on and back, until a move on would end more than a
-    stride past the alpha of that fit: at most two fits for each stride of progress. A way on which the target is not
-    reached is given up too, once the stage is mastered: by `Auto` after `memory` episodes, when none is left of those
-    that the estimate had when it was found, and by the gate, of which a wall holds up a part only, after
-    max_stage_steps.
+    Args:
+        source: Contexts the agent can learn from at the start.
+        target: The contexts to master.
+        metric: The distance between contexts; None: Euclidean. A `LearnedMetric` is fitted during training.
+        pace: When a stage is over and where the next one lies: `FixedStep` (the paper's), `AdaptivePace`,
+            `PerParticlePace` or your own `Pace`.
+        threshold: A stage is mastered above this score; used by a pace without a threshold.
+        space: Where contexts live. It sets the unit in which a pace compares contexts, and says whether they are
+            discrete.
+        explore_steps: Environment steps of an exploration under a learned metric.
+        score: The score of an episode that the pace looks at.
+
+    Raises:
+        InvalidInput: If an argument is invalid, or contexts are discrete and there is no metric.
+
+    Example:
+        >>> import numpy as np
+        >>> import geodesic as gd
+        >>> near, far = gd.Particles([[0.0], [1.0]]), gd.Particles([[4.0], [5.0]])
+        >>> curriculum = gd.Gradient(near, far, pace=gd.FixedStep(0.25, window=2), threshold=40.0)
+        >>> rng = np.random.default_rng(0)
+        >>> state = curriculum.init(rng)
+        >>> episodes = gd.EpisodeBatch([[0.0], [1.0]], returns=[50.0, 45.0], lengths=[9, 9], stages=[0, 0])
+        >>> state = curriculum.update(state, episodes, rng)
+        >>> state.alpha, state.event, state.distribution.points.ravel()
+        (0.25, 'mastered', array([1., 2.]))
     """
 
-    metric: Metric | Recipe | None = None
-    explore_steps: int = 10_000
+    colour: ClassVar[str | None] = "#D55E00"
+
+    source: Particles
+    target: Particles
+    metric: Metric | LearnedMetric | None = None
+    pace: Pace = DEFAULT_PACE
+    threshold: float = 0.0
     _: KW_ONLY
-    gate: bool = False
+    space: ContextSpace | None = None
+    explore_steps: Count = 10_000
 
     def __post_init__(self) -> None:
-        check(self, explore_steps=as_count, gate=as_flag)
         super().__post_init__()
-        if self.gate:
-            self.gating  # noqa: B018  refuses a pace of one's own
         if self.metric is None and self.discrete:
             raise InvalidInput(
                 "expected a metric between discrete contexts, got none: straight lines leave the support; "
@@ -68,157 +124,167 @@ class Gradient(Staged):
 
     @property
     def discrete(self) -> bool:
-        """Whether contexts live on a support: the space says so, or source and target share their points."""
+        """Whether contexts live on a support: the space says so, or source and target have the same points."""
         if self.space is not None:
             return self.space.support is not None
         return np.array_equal(self.source.points, self.target.points) and self.source != self.target
 
-    @cached_property
-    def pace(self) -> Pace:
-        return self.auto if self.gate else super().pace
-
-    @cached_property
-    def gating(self) -> Gate:
-        return Gate(self.stride if self.step == "auto" else as_step(self.step, "step"))
-
-    @property
-    def reach(self) -> float:
-        """How far past a fit of the metric its way is followed."""
-        return self.gating.stride if self.gate else self.auto.stride
-
     @property
     def unit(self) -> FloatArray:
-        return self.metric.space.unit_length if isinstance(self.metric, Recipe) else super().unit
+        """What contexts are divided by before they are compared, (d,)."""
+        return self.metric.space.unit_length if isinstance(self.metric, LearnedMetric) else super().unit
 
-    @cached_property
-    def path(self) -> Path:
-        return self.geodesic
-
-    @cached_property
-    def ways(self) -> Ways:
-        """Of the atoms of a path that is known."""
-        return self.gating.ways(self.geodesic)
+    def path(self, alpha: float) -> Particles:
+        """The distribution at alpha on the geodesic under a metric that is known."""
+        return self.geodesic(alpha)
 
     @cached_property
     def geodesic(self) -> Geodesic:
-        """The path from source to target under a metric that is known."""
-        if isinstance(self.metric, Recipe):
+        """The geodesic from source to target under a metric that is known."""
+        if isinstance(self.metric, LearnedMetric):
             raise InvalidInput("expected a metric that is known before training, got one that is fitted to episodes")
         return Geodesic(self.source, self.target, self.metric)
 
-    def update(self, state: StagedState, episodes: Episodes, rng: np.random.Generator) -> StagedState:
-        if not isinstance(self.metric, Recipe):
-            return super().update(state, episodes, rng) if not self.gate else self.gated(state, episodes, rng)
-        if not self.heard(state, episodes, rng) or state.done:
-            return state
-        state = state.absorb(episodes, self.pace.window, max(self.metric.memory, self.pace.memory))
-        if state.kind == "explore":
-            return self.refit(state, self.metric, rng) if state.steps >= self.explore_steps else state
-        verdict = self.pace.verdict(state)
-        if state.leg and state.fresh >= self.pace.window:
-            return self.along(state, self.metric, verdict, rng)
-        return self.explore(state, self.metric, verdict, rng) if verdict else self.looked(state)
+    @cached_property
+    def trajectories(self) -> Trajectories:
+        """The trajectories of the particles that move individually along the geodesic under a metric that is known."""
+        return Trajectories.of(self.geodesic, self.pace.path_knots)
 
-    def gated(self, state: StagedState, episodes: Episodes, rng: np.random.Generator) -> StagedState:
-        """Each atom on or back along its own way, under a path that is known."""
-        if not self.heard(state, episodes, rng):
-            return state
-        state = state.absorb(episodes, self.pace.window, self.pace.memory)
-        return state if state.fresh < self.pace.window else self.looked(self.moved(state, self.ways))
-
-    def moved(self, state: StagedState, ways: Ways, verdict: str = "") -> StagedState:
-        """Each atom where the gate lets it go, or all where the pace says; the same state if none moves."""
-        here = self.rungs(state, ways)
-        if self.gate:
-            reached = self.gating.move(ways, here, self.auto.values(state.seen))
-            back = int((reached < here).sum())
-            verdict = f"moved, {back} of {len(here)} atoms back" if back else "moved"
-        else:
-            reached = level(ways, self.pace.alpha(state, lambda alpha: ways.at(level(ways, alpha))))
-        if np.array_equal(reached, here):
-            return state
-        progress = reached / ways.rungs
-        entered = state.enter(ways.at(reached), mean_progress(progress, ways.mass), verdict)
-        entered = entered.replace(moves=state.moves + 1)
-        return entered.replace(progress=progress) if self.gate else entered
-
-    def rungs(self, state: StagedState, ways: Ways) -> Rungs:
-        """Where each atom (n,) stands on its way."""
-        if not self.gate:
-            return level(ways, state.alpha)
-        return np.rint(self.progress(state, len(ways)) * ways.rungs).astype(np.intp)
-
-    @staticmethod
-    def progress(state: StagedState, n: int) -> FloatArray:
-        """The share (n,) of its way that each atom has come."""
-        if not state.progress.size:
-            return np.zeros(n)
-        if state.progress.shape != (n,) or not ((state.progress >= 0) & (state.progress <= 1)).all():
-            raise InvalidInput(f"expected a state with the progress of {n} atoms in [0, 1], got another one's")
-        return state.progress
-
-    def along(self, state: StagedState, recipe: Recipe, verdict: str, rng: np.random.Generator) -> StagedState:
-        """On or back on the way found at the last fit, or to the next fit."""
-        if not self.gate and not verdict:
-            return self.looked(state)
-        moved = self.moved(state, loaded(state.leg, self.source, self.target), verdict)
-        if moved.alpha > state.alpha and moved.alpha > float(state.leg["alpha"]) + self.reach + 1e-9:
-            return self.explore(state, recipe, "mastered", rng)
-        if verdict == "mastered" and self.worn(state):
-            return self.explore(state, recipe, "no way on", rng)
-        return self.looked(moved).replace(
-            leg=after(state.leg, state.fresh, state.steps if moved.stage > state.stage else 0)
-        )
-
-    def worn(self, state: StagedState) -> bool:
-        """Whether a way was followed for as long as it is, short of the target: all are held up by a wall on it.
-
-        Under a gate a wall holds up its own atoms alone, which may be all that is left: that is no hurry.
-        """
-        if self.gate:
-            return int(state.leg["steps"]) + state.steps >= (self.max_stage_steps or math.inf)
-        return int(state.leg["heard"]) + state.fresh >= self.pace.memory
-
-    def explore(self, state: StagedState, recipe: Recipe, verdict: str, rng: np.random.Generator) -> StagedState:
-        """Hand out uniform contexts, to see returns where the path may lead."""
-        moved = state.enter(recipe.space.uniform(UNIFORM, rng), state.alpha, verdict)
-        return moved.replace(kind="explore", trained=state.distribution)
-
-    def refit(self, state: StagedState, recipe: Recipe, rng: np.random.Generator) -> StagedState:
-        """Fit the metric to the latest episodes and go on under it."""
-        trained = state.trained or self.source
-        anchors = np.concatenate([trained.points, self.target.points])
-        metric = recipe.fit(state.seen[-recipe.memory :], rng, anchors)
-        onward = Geodesic(trained, self.target, metric)
-        if isinstance(self.pace, Auto):
-            moved = self.begin(state, onward, rng)
-        else:
-            back = Geodesic(trained, self.source, metric)
-            moved = self.move(state, Onward(onward, back, state.alpha, self.particles, rng), state.event)
-            if moved.stage == state.stage:  # the pace stays: back to training where it was
-                moved = state.enter(trained, state.alpha, state.event)
-        return moved.replace(picture=picture(metric, onward, recipe.space, self.particles, rng))
-
-    def begin(self, state: StagedState, onward: Geodesic, rng: np.random.Generator) -> StagedState:
-        """A new leg from the distribution last trained on, and the first move on it, or none."""
-        n, alpha = len(onward.source), state.alpha
-        come = self.progress(state, n) if self.gate and 0.0 < alpha < 1.0 else np.full(n, alpha)
-        before = loaded(state.leg, self.source, self.target) if state.leg else None
-        rungs = self.gating.rungs if self.gate else RUNGS
-        ways, come = leg(onward, self.source, come, before, rungs, self.particles, rng)
-        state = state.replace(leg=saved(ways, alpha), progress=come if self.gate else state.progress)
-        moved = self.moved(state, ways, state.event)
-        if moved.stage > state.stage:
-            return moved
-        return state.enter(ways.at(self.rungs(state, ways)), alpha, state.event)
-
-    def snapshot(self, state: StagedState) -> Arrays:
-        if not self.gate or not state.progress.size:
-            return state.picture
-        mass = state.leg["mass"] if isinstance(self.metric, Recipe) else self.ways.mass
-        return {**state.picture, "progress": state.progress, "mass": mass}
+    @property
+    def memory(self) -> int:
+        """How many episodes the state keeps."""
+        learned = self.metric.memory if isinstance(self.metric, LearnedMetric) else 0
+        return max(learned, self.pace.memory)
 
     @property
     def particles(self) -> int:
-        """The most that a distribution on a refitted path has: as many as source or target."""
+        """The most particles of a distribution under a learned metric: as many as source or target."""
         return max(len(self.source), len(self.target))
+
+    def snapshot(self, state: StagedState) -> Arrays:
+        """The last fit of a learned metric, and the progress of particles that move individually."""
+        if not state.progress.size:
+            return state.picture
+        mass = self.trajectories.mass if state.segment is None else state.segment.mass
+        return {**state.picture, "progress": state.progress, "mass": mass}
+
+    def _decide(self, state: StagedState, rng: np.random.Generator) -> StagedState:
+        metric, pace = self.metric, self.bound_pace(state)
+        ready = state.fresh >= pace.window
+        if not isinstance(metric, LearnedMetric):
+            if not pace.individual:
+                return super()._decide(state, rng)
+            return self._waiting(self._walk(state, self.trajectories)) if ready else state
+        if state.kind == "explore":
+            return self._refit(state, metric, rng) if state.steps >= self.explore_steps else state
+        status = pace.stage_status(state)
+        if state.segment is not None and ready:
+            return self._follow(state, state.segment, metric, status, rng)
+        return self._explore(state, metric, status, rng) if status else self._waiting(state)
+
+    def _walk(self, state: StagedState, trajectories: Trajectories, status: str = "") -> StagedState:
+        """The stage in which each particle is where the pace sends it; the same state if none moves."""
+        here = self._knots(state, trajectories)
+        reached = self.bound_pace(state).next_knots(state, trajectories, here)
+        if np.array_equal(reached, here):
+            return state
+        progress = reached / trajectories.knots
+        changes: dict[str, FloatArray] = {}
+        if self.pace.individual:
+            back = int((reached < here).sum())
+            status = f"moved, {back} of {len(here)} atoms back" if back else "moved"
+            changes = {"progress": progress}
+        alpha = _mean_progress(progress, trajectories.mass)
+        return state.enter(trajectories.at(reached), alpha, status, moves=state.moves + 1, **changes)
+
+    def _knots(self, state: StagedState, trajectories: Trajectories) -> Knots:
+        """The knot (n,) at which each particle is."""
+        if not self.pace.individual:
+            return level(trajectories, state.alpha)
+        return np.rint(_progress(state, len(trajectories)) * trajectories.knots).astype(np.intp)
+
+    def _follow(
+        self, state: StagedState, segment: PathSegment, metric: LearnedMetric, status: str, rng: np.random.Generator
+    ) -> StagedState:
+        """A move along the path found at the last fit, or an exploration for the next fit."""
+        pace = self.bound_pace(state)
+        if not (status or pace.individual):
+            return self._waiting(state)
+        moved = self._walk(state, segment.trajectories(self.source, self.target), status)
+        if moved.alpha > state.alpha and moved.alpha > segment.start + pace.reach + 1e-9:
+            return self._explore(state, metric, "mastered", rng)
+        if status == "mastered" and pace.is_stale(state):
+            return self._explore(state, metric, "path is stale", rng)
+        steps = state.steps if moved.stage > state.stage else 0
+        segment = replace(segment, episodes=segment.episodes + state.fresh, steps=segment.steps + steps)
+        return self._waiting(moved).replace(segment=segment)
+
+    def _explore(self, state: StagedState, metric: LearnedMetric, status: str, rng: np.random.Generator) -> StagedState:
+        """A stage on uniform contexts, to observe scores wherever the path may lead."""
+        everywhere = metric.space.uniform(UNIFORM, rng)
+        return state.enter(everywhere, state.alpha, status, kind="explore", trained=state.distribution)
+
+    def _refit(self, state: StagedState, metric: LearnedMetric, rng: np.random.Generator) -> StagedState:
+        """Fit the metric to the latest episodes and move under it."""
+        trained = state.trained or self.source
+        anchors = np.concatenate([trained.points, self.target.points])
+        fitted = metric.fit(state.seen[-metric.memory :], rng, anchors)
+        onward = Geodesic(trained, self.target, fitted)
+        if self.pace.path_knots:
+            moved = self._begin_segment(state, onward, rng)
+        else:
+            back = Geodesic(trained, self.source, fitted)
+            moved = self._move(state, RemainingPath(onward, back, state.alpha, self.particles, rng), state.event)
+            if moved.stage == state.stage:  # the pace stays: train where it was before the exploration
+                moved = state.enter(trained, state.alpha, state.event)
+        return moved.replace(picture=picture(fitted, onward, metric.space, self.particles, rng))
+
+    def _begin_segment(self, state: StagedState, onward: Geodesic, rng: np.random.Generator) -> StagedState:
+        """A new segment from the distribution last trained on, and the first move along it, if there is one."""
+        n, alpha, individual = len(onward.source), state.alpha, self.pace.individual
+        progress = _progress(state, n) if individual and 0.0 < alpha < 1.0 else np.full(n, alpha)
+        segment, progress = PathSegment.through(
+            onward, alpha, progress, state.segment, self.pace.path_knots, self.particles, rng
+        )
+        state = state.replace(segment=segment, progress=progress if individual else state.progress)
+        trajectories = segment.trajectories(self.source, self.target)
+        moved = self._walk(state, trajectories, state.event)
+        if moved.stage > state.stage:
+            return moved
+        return state.enter(trajectories.at(self._knots(state, trajectories)), alpha, state.event)
+
+
+def _progress(state: StagedState, n: int) -> FloatArray:
+    """The fraction (n,) of its path that each particle has covered."""
+    if not state.progress.size:
+        return np.zeros(n)
+    if state.progress.shape != (n,) or not ((state.progress >= 0) & (state.progress <= 1)).all():
+        raise InvalidInput(f"expected the progress of {n} particles in [0, 1], got the state of another curriculum")
+    return state.progress
+
+
+def _mean_progress(progress: FloatArray, mass: FloatArray) -> float:
+    """Alpha of particles that move individually: 1 only if all have arrived, 0 only if none has left."""
+    if (progress == progress[0]).all():
+        return float(progress[0])
+    return float(np.clip(mass @ progress / mass.sum(), 1e-9, 1.0 - 1e-9))
+
+
+def picture(metric: Metric, path: Geodesic, space: ContextSpace, particles: int, rng: np.random.Generator) -> Arrays:
+    """A fit for figures: its return model, where its path leads, the path's length, and the stress if it has one."""
+    heat = _heat_map(metric, space) if isinstance(metric, Fitted) else {}
+    clouds = [path(alpha).thinned(min(particles, CLOUD), rng).points for alpha in ALPHAS]
+    potential = {"potential": np.stack(clouds), "potential_alphas": np.asarray(ALPHAS)}
+    stress = {"stress": np.asarray(metric.stress)} if hasattr(metric, "stress") else {}
+    return {**heat, **potential, **stress, "length": np.asarray(path.length)}
+
+
+def _heat_map(metric: Fitted, space: ContextSpace) -> Arrays:
+    """J on a grid over the first two dimensions, the others at their middle: heat (rows y, columns x)."""
+    cells = (np.arange(HEAT) + 0.5) / HEAT
+    sides = space.high - space.low
+    second = min(1, space.dim - 1)
+    x, y = space.low[0] + cells * sides[0], space.low[second] + cells * sides[second]
+    grid = np.tile((space.low + space.high) / 2, (HEAT * HEAT, 1))
+    grid[:, second], grid[:, 0] = np.repeat(y, HEAT), np.tile(x, HEAT)
+    return {"heat": metric.returns(grid).reshape(HEAT, HEAT), "heat_x": x, "heat_y": y}

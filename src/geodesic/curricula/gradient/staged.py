@@ -1,147 +1,270 @@
-"""Curricula that walk a path from source to target at a pace."""
+"""Curricula that follow a path from source to target at a pace."""
 
 from __future__ import annotations
 
-import typing
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from geodesic.checks import as_count, as_integer, as_number
-from geodesic.contexts import Arrays, ContextSpace, Episodes, FloatArray, Particles
-from geodesic.curricula.base import Curriculum, State
-from geodesic.curricula.gradient.auto import Auto
-from geodesic.curricula.gradient.paces import FixedStep, Pace, Path
+from geodesic.contexts import Arrays, ContextSpace, EpisodeBatch, FloatArray, Particles, Score
+from geodesic.curricula.base import Curriculum, Problem, State, check_options, parameter_names
+from geodesic.curricula.gradient.paces import PACES, Pace, Path, as_pace, make_pace, options_of_pace
 from geodesic.errors import InvalidInput
+from geodesic.transport.geodesic import Geodesic, Trajectories
+
+
+@dataclass(frozen=True, eq=False)
+class PathSegment:
+    """The path that was found at one fit of a metric, from the source through the distribution of that time.
+
+    Args:
+        points: Where each of n particles is at each of k + 1 knots of its path, (k + 1, n, d).
+        mass: The mass (n,) of the particles.
+        start: The alpha at which the metric was fitted.
+        episodes: How many episodes have been observed on the segment.
+        steps: The environment steps of the stages on it that are over.
+    """
+
+    points: FloatArray
+    mass: FloatArray
+    start: float
+    episodes: int = 0
+    steps: int = 0
+
+    @classmethod
+    def through(
+        cls,
+        geodesic: Geodesic,
+        start: float,
+        progress: FloatArray,
+        before: PathSegment | None,
+        knots: int,
+        particles: int,
+        rng: np.random.Generator,
+    ) -> tuple[PathSegment, FloatArray]:
+        """A segment through the source of a geodesic and on along it, and the progress (m,) of its particles.
+
+        `progress` (n,) is that of the geodesic's source points, in whole knots. Below it, a trajectory is the one that
+        the point came along on the segment before: a new geodesic back to the source would lead through contexts that
+        were never trained on. A particle is a single point, on a graph the node that has most of it; there are at most
+        `particles` of them.
+        """
+        rows, mass, atoms = geodesic.plan.rows, geodesic.plan.mass, np.arange(len(geodesic.plan.rows))
+        if len(atoms) > particles:
+            atoms = Particles(geodesic.ends[0], mass).drawn(particles, rng)
+            mass = np.full(particles, 1 / particles)
+        rows = rows[atoms]
+        fractions, reached = np.arange(knots + 1)[:, None] / knots, progress[rows]
+        ahead = np.rint(knots * (fractions - reached) / np.maximum(1 - reached, 1e-12)).clip(0, knots).astype(np.intp)
+        points = _main_points(Trajectories.of(geodesic, knots))[ahead, atoms]
+        if before is not None and len(before.mass) == len(progress):
+            points = np.where((fractions < reached)[..., None], before.points[:, rows], points)
+        return cls(points, mass, start), reached
+
+    def trajectories(self, source: Particles, target: Particles) -> Trajectories:
+        """The trajectories of the particles between the two ends of a curriculum."""
+        if self.points.ndim != 3 or self.points.shape[1:] != (len(self.mass), source.dim):
+            expected = f"{len(self.mass)} particles in {source.dim} dimensions"
+            raise InvalidInput(f"expected a path segment of {expected}, got shape {self.points.shape}")
+        whole = np.ones((*self.points.shape[:2], 1))
+        return Trajectories(self.points[:, :, None], whole, self.mass, (source, target))
+
+
+def _main_points(trajectories: Trajectories) -> FloatArray:
+    """Points (knots + 1, n, d): of each particle the one that has most of it."""
+    most = trajectories.fractions.argmax(axis=2)[..., None, None]
+    return np.asarray(np.take_along_axis(trajectories.points, most, axis=2)[:, :, 0])
 
 
 @dataclass(frozen=True, repr=False)
 class StagedState(State):
-    """recent: the returns of this stage's last episodes; steps: environment steps of this stage's episodes;
+    """A `State` on a path.
 
-    moves: how often alpha changed; seen: the latest episodes of any stage, as many as path and pace ask for; fresh:
-    this stage's episodes since the pace last looked. Under a metric that is refitted: trained, the distribution last
-    trained on, which the next move starts from, picture, what `snapshot` shows of the last refit, and leg, the way that
-    a pace which follows an estimate keeps until the next one (`legs`). Under a gate: progress, the share of its way
-    that each atom has come; empty: none has left.
+    Args:
+        recent: The latest scores of this stage's episodes, as many as the pace's `window`.
+        steps: Environment steps of this stage's episodes.
+        moves: How often alpha has changed.
+        fresh: This stage's episodes since the pace last decided.
+        seen: The latest episodes of any stage, as many as path and pace need.
+        trained: Under a learned metric, the distribution last trained on, where the next path begins.
+        picture: Arrays that describe the last fit of the metric.
+        segment: The path found at that fit, if the pace keeps it.
+        progress: The fraction of its path that each particle has covered, if particles move individually; empty:
+            none has moved.
     """
 
     recent: FloatArray = field(default_factory=lambda: np.zeros(0))
     steps: int = 0
     moves: int = 0
     fresh: int = 0
-    seen: Episodes = field(default_factory=lambda: Episodes.empty(1))
+    seen: EpisodeBatch = field(default_factory=lambda: EpisodeBatch.empty(1))
     trained: Particles | None = None
     picture: Arrays = field(default_factory=dict)
-    leg: Arrays = field(default_factory=dict)
+    segment: PathSegment | None = None
     progress: FloatArray = field(default_factory=lambda: np.zeros(0))
 
-    def absorb(self, episodes: Episodes, window: int, memory: int) -> Self:
-        """Take note of the episodes that began in this stage; those of earlier stages only count as seen."""
+    def absorb(self, episodes: EpisodeBatch, window: int, memory: int, score: Score) -> Self:
+        """Add episodes; those of earlier stages are only seen, they do not count for this one.
+
+        Args:
+            episodes: Episodes that ended.
+            window: How many scores to keep.
+            memory: How many episodes to keep.
+            score: Which score.
+
+        Returns:
+            The state with them.
+        """
         own = episodes.of_stage(self.stage)
         return self.replace(
-            recent=np.concatenate([self.recent, own.returns])[-window:],
+            recent=np.concatenate([self.recent, own.scores(score)])[-window:],
             steps=self.steps + int(own.lengths.sum()),
             fresh=self.fresh + len(own),
-            seen=self.seen.followed_by(episodes)[-memory:] if memory else self.seen,
+            seen=self.seen.concatenate(episodes)[-memory:] if memory else self.seen,
         )
 
-    def enter(self, distribution: Particles, alpha: float, event: str) -> Self:
-        """The next stage, with nothing seen of it yet."""
-        return self.replace(
-            distribution=distribution,
-            stage=self.stage + 1,
-            alpha=alpha,
-            event=event,
-            kind="train",
-            recent=np.zeros(0),
-            steps=0,
-            fresh=0,
-        )
+    def enter(self, distribution: Particles, alpha: float, event: str, **changes: Any) -> Self:
+        """The next stage, to train in, without any episodes yet.
+
+        Args:
+            distribution: Its contexts.
+            alpha: Its place on the path.
+            event: Why it begins.
+            **changes: Other values that change.
+
+        Returns:
+            Its state.
+        """
+        begin = {"kind": "train", "recent": np.zeros(0), "steps": 0, "fresh": 0, **changes}
+        return self.replace(distribution=distribution, stage=self.stage + 1, alpha=alpha, event=event, **begin)
 
 
-@dataclass(frozen=True)
 class Staged(Curriculum[StagedState]):
-    """One stage on along `path` whenever `pace` says so; at alpha = 1 the target itself.
+    """A curriculum that moves along `path` from stage to stage as its `pace` decides; at alpha = 1 the target itself.
 
-    `step` is the paper's: a number, with which go threshold, window and max_stage_steps (`FixedStep`); or "auto", with
-    which go threshold, success, window, stride, memory and width (`Auto`; contexts are compared in units in which the
-    diagonal of the space, or of a box around both ends, has length 1); or a pace of one's own (`Pace`), which has all
-    of them itself.
+    Subclasses are dataclasses that have these fields.
+
+    Attributes:
+        source: The distribution at alpha = 0.
+        target: The distribution at alpha = 1.
+        pace: When a stage is over, and where the next one lies.
+        threshold: For a pace without a threshold.
+        space: Where contexts live; it sets the unit in which a pace compares them.
     """
 
-    state_type: ClassVar[type[State]] = StagedState
+    follows_threshold: ClassVar[bool] = True
 
     source: Particles
     target: Particles
-    step: float | Literal["auto"] | Pace = 0.1
-    threshold: float = 0.0
-    window: int = 20
-    max_stage_steps: int | None = None
-    _: KW_ONLY
-    stride: float = 0.2
-    memory: int = 200
-    width: float = 0.04
-    success: float = 0.0
-    space: ContextSpace | None = None
+    pace: Pace
+    threshold: float
+    space: ContextSpace | None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        as_count(self.pace.window, "window")  # and refuses what is no pace
+        as_count(as_pace(self.pace).window, "window")
         as_integer(self.pace.memory, "memory")
 
-    @cached_property
-    def pace(self) -> Pace:
-        if isinstance(self.step, Pace) and not isinstance(self.step, type):  # a class has its parts too
-            return self.step
-        if isinstance(self.step, str):
-            return self.auto
-        return FixedStep(typing.cast(float, self.step), self.threshold, self.window, self.max_stage_steps)
+    @classmethod
+    def from_problem(cls, problem: Problem, **options: Any) -> Self:
+        """A curriculum for a problem, whose source is known.
+
+        Args:
+            problem: Fills the parameters named like its fields.
+            **options: Other parameters and those of the pace. `pace` is `"fixed"` (the default), `"adaptive"`,
+                `"particles"`, a reference such as `"path/file.py:MyPace"`, a class or an object.
+
+        Returns:
+            The curriculum.
+
+        Raises:
+            InvalidInput: If an option is unknown or has an invalid value.
+        """
+        check_options(cls.__name__, options, cls.option_names(**options))
+        own = {name: value for name, value in options.items() if name in parameter_names(cls)}
+        others = {name: value for name, value in options.items() if name not in own}
+        return super().from_problem(problem, **{**own, "pace": make_pace(own.get("pace", "fixed"), others)})
+
+    @classmethod
+    def option_names(cls, **options: Any) -> list[str]:
+        """The names of the parameters that `from_problem` takes, those of the pace or of all built-in ones included."""
+        paces = [options.get("pace", "fixed")] if options else PACES
+        return list(dict.fromkeys([*parameter_names(cls), *(name for each in paces for name in options_of_pace(each))]))
 
     @cached_property
-    def auto(self) -> Auto:
-        if isinstance(self.step, str) and self.step != "auto":
-            raise InvalidInput(f"expected step in (0, 1], 'auto' or a pace, got {self.step!r}")
-        return Auto(self.threshold, self.unit, self.stride, self.window, self.memory, self.width, self.success)
+    def _unit(self) -> FloatArray:
+        return self.unit
+
+    def bound_pace(self, state: StagedState) -> Pace:
+        """The pace with the threshold of a state, and the curriculum's unit and score.
+
+        Args:
+            state: The state.
+
+        Returns:
+            A copy of the pace.
+        """
+        return self.pace.bind(self.required(state), self._unit, self.score)
 
     @property
     def unit(self) -> FloatArray:
-        """What contexts are divided by before the estimate compares them, shape (d,)."""
+        """What contexts are divided by before they are compared, (d,): the diagonal of the space gets length 1.
+
+        Without a bounded space, a box around source and target takes its place.
+        """
         if self.space is not None and self.space.bounded:
             return self.space.unit_length
         ends = np.concatenate([self.source.points, self.target.points])
         return ContextSpace(ends.min(axis=0), ends.max(axis=0)).unit_length
 
-    @property
     @abstractmethod
-    def path(self) -> Path:
-        """The distribution at each alpha; the source at 0 and the target at 1, exactly."""
+    def path(self, alpha: float) -> Particles:
+        """The distribution at alpha: exactly the source at 0 and the target at 1.
+
+        Args:
+            alpha: In [0, 1].
+
+        Returns:
+            The distribution.
+        """
+
+    @property
+    def memory(self) -> int:
+        """How many episodes the state keeps."""
+        return self.pace.memory
 
     def init(self, rng: np.random.Generator) -> StagedState:
-        return StagedState(self.source, seen=Episodes.empty(self.source.dim))
+        """The source."""
+        return StagedState(self.source, seen=EpisodeBatch.empty(self.source.dim))
 
-    def update(self, state: StagedState, episodes: Episodes, rng: np.random.Generator) -> StagedState:
-        if not self.heard(state, episodes, rng) or state.done:
+    def update(self, state: StagedState, episodes: EpisodeBatch, rng: np.random.Generator) -> StagedState:
+        """The state after more episodes: a move along the path when the pace says that the stage is over."""
+        if not self.has_episodes(state, episodes, rng) or state.done:
             return state
-        state = state.absorb(episodes, self.pace.window, self.pace.memory)
-        verdict = self.pace.verdict(state)
-        return self.move(state, self.path, verdict) if verdict else self.looked(state)
+        return self._decide(state.absorb(episodes, self.pace.window, self.memory, self.score), rng)
 
-    def looked(self, state: StagedState) -> StagedState:
-        """The same stage; one that was long enough to be looked at is looked at again after as many episodes."""
+    def snapshot(self, state: StagedState) -> Arrays:
+        """Arrays that describe the last fit of a learned metric."""
+        return state.picture
+
+    def _decide(self, state: StagedState, rng: np.random.Generator) -> StagedState:
+        """The next stage if this one is over, else the same."""
+        status = self.bound_pace(state).stage_status(state)
+        return self._move(state, self.path, status) if status else self._waiting(state)
+
+    def _waiting(self, state: StagedState) -> StagedState:
+        """The same stage; after a whole window of episodes the pace waits for another one."""
         return state.replace(fresh=0) if state.fresh >= self.pace.window else state
 
-    def move(self, state: StagedState, path: Path, verdict: str) -> StagedState:
-        """To where the pace says, if that is elsewhere; it may overshoot either end."""
-        alpha = float(np.clip(as_number(self.pace.alpha(state, path), "the next alpha"), 0.0, 1.0))
+    def _move(self, state: StagedState, path: Path, status: str) -> StagedState:
+        """The stage at the pace's alpha, if that is elsewhere."""
+        alpha = float(np.clip(as_number(self.bound_pace(state).next_alpha(state, path), "the next alpha"), 0.0, 1.0))
         if alpha == state.alpha:
             return state.replace(fresh=0)
         distribution = self.target if alpha == 1.0 else path(alpha)
-        done = alpha == 1.0 and not isinstance(self.pace, Auto)
-        return state.enter(distribution, alpha, verdict).replace(moves=state.moves + 1, done=done)
-
-    def snapshot(self, state: StagedState) -> Arrays:
-        return state.picture
+        done = alpha == 1.0 and self.pace.final_target
+        return state.enter(distribution, alpha, status, moves=state.moves + 1, done=done)

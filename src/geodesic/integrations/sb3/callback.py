@@ -1,4 +1,4 @@
-"""A curriculum beside Stable-Baselines3's own `learn`."""
+"""A curriculum for Stable-Baselines3's own `learn`."""
 
 from __future__ import annotations
 
@@ -13,48 +13,66 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
 from geodesic.checks import as_integer, as_nonnegative, as_path
-from geodesic.curricula import State
+from geodesic.curricula.base import Threshold
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed
-from geodesic.integrations.sb3.episodes import Heard
-from geodesic.integrations.sb3.evaluation import Examiner
+from geodesic.integrations.sb3.episodes import InfoCollector
+from geodesic.integrations.sb3.evaluation import Evaluator
 from geodesic.integrations.sb3.models import PREFIX, name_of, restore_model, save_model
-from geodesic.records import RunConfig, RunFolder, begun, finished, read_config
+from geodesic.metrics.standard import Maker
+from geodesic.records import Checkpoint, RunConfig, finished
 from geodesic.tasks import Task, load
-from geodesic.training.lesson import Lesson
-from geodesic.training.teacher import own_config
+from geodesic.tasks.methods import Method
+from geodesic.training.configure import configure, objects_of
+from geodesic.training.session import CurriculumSession, CurriculumView
 
-EVALUATIONS = 20  # of a run, where nobody says
+EVALUATIONS = 20  # of a run, by default
 WRITE_EVERY = 1.0  # seconds
-HERE = uuid.uuid4().hex  # a later `learn` of this process may take over what one that failed has left
+OWNER = uuid.uuid4().hex  # a later `learn` of this process may take over the folder of one that failed
 
 VecEnv = Any
 
 
-class CurriculumCallback(BaseCallback):
+class CurriculumCallback(CurriculumView, BaseCallback):
     """A curriculum for any algorithm of Stable-Baselines3 or SBX.
 
-        env = make_vec_env(task.make, n_envs=16, vec_env_cls=SubprocVecEnv)
-        model = PPO("MlpPolicy", env)
-        model.learn(500_000, callback=gd.sb3.CurriculumCallback(task, "gradient", out="runs/mine"))
+    The callback collects finished episodes, moves the environments to a new distribution when the curriculum does,
+    evaluates on the target, and keeps a run folder in which the model, its replay buffer, its VecNormalize and the
+    curriculum are saved as one file. A script that was killed resumes from there when you start it again, to as many
+    steps in total; the episodes that were running start over. Replay buffer and VecNormalize are kept when a stage
+    ends: old transitions are still valid in their contexts, which observations contain, and running moments adapt.
 
-    It collects the episodes that end, moves the environments to a new distribution when the curriculum does, evaluates
-    on the target every `eval_freq` steps (default: 20 times; 0: never) and keeps a run folder, in which, every
-    `save_every` seconds, the model, its replay buffer, its VecNormalize and the curriculum are saved as one file. A
-    script that was killed and is started again goes on from there, to as many steps in all; its episodes under way
-    begin anew. Replay buffer and VecNormalize are kept when a stage ends: old transitions still say what the
-    environment does in their contexts, which observations carry, and running moments follow of themselves.
+    Args:
+        task: A `Task`, the name of a built-in task, or a reference.
+        method: A name with options, a reference, a `Curriculum`, or a function `Problem -> Curriculum`.
+        out: The run's folder (default: nothing is recorded).
+        seed: The seed of everything random in the curriculum.
+        eval_freq: Environment steps between two evaluations on the target; 0: never (default: 20 evaluations per run).
+        save_every: Seconds between two checkpoints.
+        metric: The distance between contexts, by name or as an object (default: the task's).
+        threshold: The score above which a stage is mastered (default: the task's).
+        verbose: As in Stable-Baselines3.
+
+    Raises:
+        InvalidInput: If an argument is invalid.
+
+    Example:
+        A script that trains on a task::
+
+            env = make_vec_env(task.make, n_envs=16, vec_env_cls=SubprocVecEnv)
+            model = PPO("MlpPolicy", env)
+            model.learn(500_000, callback=gd.sb3.CurriculumCallback(task, "gradient", out="runs/mine"))
     """
 
     def __init__(
         self,
         task: Task | str,
-        method: str = "gradient",
+        method: Method = "auto",
         out: str | Path | None = None,
         seed: int = 0,
         eval_freq: int | None = None,
         save_every: float = 20.0,
-        metric: str | None = None,
-        threshold: float | None = None,
+        metric: str | Maker | None = None,
+        threshold: Threshold | None = None,
         verbose: int = 0,
     ) -> None:
         super().__init__(verbose)
@@ -62,156 +80,131 @@ class CurriculumCallback(BaseCallback):
         self.out = None if out is None else as_path(out)
         self.eval_freq = None if eval_freq is None else as_integer(eval_freq, "eval_freq (0: never)")
         self.save_every = as_nonnegative(save_every, "save_every")
-        self._own = own_config(self.task, method, seed, None, metric, threshold)
-        self._lesson: Lesson | None = None
-        self._examiner = Examiner(self.task, self.task.eval_episodes, self.task.eval_policy)
-        self._of_stage = 0  # episodes
+        self._config = configure(self.task, method, seed, None, metric, threshold, backend="own")
+        self._objects = objects_of(self.task, method, metric)
+        self._evaluator = Evaluator(self.task, self.task.evaluation.episodes, self.task.evaluation.policy)
+        self._stage_episodes = 0
         self._evaluated = -1  # the step of the last evaluation
-        self._left_off = 0  # the step at which `learn` last ended
+        self._stopped_at = 0  # the step at which `learn` last ended
         self._saved = self._written = 0.0
 
-    @property
-    def lesson(self) -> Lesson:
-        if self._lesson is None:
-            raise InvalidInput("expected model.learn(..., callback=this) before asking where its curriculum stands")
-        return self._lesson
-
-    @property
-    def state(self) -> State:
-        """Where the curriculum stands."""
-        return self.lesson.state
-
-    @property
-    def stage(self) -> int:
-        return self.state.stage
-
-    @property
-    def alpha(self) -> float:
-        return self.state.alpha
-
-    # --- what Stable-Baselines3 calls ---------------------------------------------------------------------------------
+    # --- called by Stable-Baselines3 ----------------------------------------------------------------------------------
 
     def _on_training_start(self) -> None:
         _check_environments(self.training_env, self.task)
         _guard(self.training_env, self._death)
-        if self._lesson is None:
-            self._begin()
+        if self._session is None:
+            self._open()
         else:
-            self._go_on()
-        self._heard = Heard(self.task, self.training_env.num_envs, self.model.num_timesteps)
+            self._continue(self._session)
+        self._collector = InfoCollector(self.task, self.training_env.num_envs, self.model.num_timesteps)
         self._started = time.monotonic()
 
     def _on_step(self) -> bool:
-        if self._heard.hear(self.num_timesteps, self._rewards(), self.locals["dones"], self.locals["infos"]):
-            report = self._heard.report()
-            new = self.lesson.take(report, self.num_timesteps)
-            self._of_stage = 0 if new else self._of_stage + int((report.episodes.stages == self.stage).sum())
-            if new:
-                self._enter()
+        if self._collector.step(self.num_timesteps, self._rewards(), self.locals["dones"], self.locals["infos"]):
+            self._observe()
         if self._every and self.num_timesteps >= (max(self._evaluated, 0) // self._every + 1) * self._every:
             self._evaluate()
         if time.monotonic() - self._written > WRITE_EVERY:
-            self.lesson.write()
+            self.session.write()
             self._written = time.monotonic()
         return True
 
     def _on_rollout_start(self) -> None:
-        """Everything collected has been learned from: what is saved now loses nothing."""
+        """Save here, where all collected transitions have been learned from, so that a checkpoint loses none."""
         if time.monotonic() - self._saved >= self.save_every:
             self._save()
 
     def _on_rollout_end(self) -> None:
         self.logger.record("curriculum/stage", self.stage)
         self.logger.record("curriculum/alpha", self.alpha)
-        self.logger.record("curriculum/distance", self.lesson.distance)
-        self.logger.record("curriculum/episodes", self._of_stage)
+        self.logger.record("curriculum/distance", self.session.distance)
+        self.logger.record("curriculum/episodes", self._stage_episodes)
 
     def _on_training_end(self) -> None:
-        lesson, done = self.lesson, self.num_timesteps >= self.lesson.config.steps
-        self._left_off = self.num_timesteps
+        session, done = self.session, self.num_timesteps >= self.session.config.steps
+        self._stopped_at = self.num_timesteps
         if not (self.out is not None and finished(self.out)):
             if done and self._every:
                 self._evaluate()
             self._save()
             if done:
-                lesson.finish(self.num_timesteps, seconds=time.monotonic() - self._started, runs_at_once=1)
-        lesson.release()
+                session.finish(self.num_timesteps, seconds=time.monotonic() - self._started, runs_at_once=1)
+        session.close()
 
     # ------------------------------------------------------------------------------------------------------------------
 
     @property
     def _every(self) -> int:
-        steps = self.lesson.config.steps
+        steps = self.session.config.steps
         return max(1, steps // EVALUATIONS) if self.eval_freq is None else self.eval_freq
 
-    def _begin(self) -> None:
-        """A new run, or one that was broken off."""
+    def _open(self) -> None:
+        """Start a new run, or resume the one in the folder."""
         config = self._described()
-        folder = None if self.out is None else RunFolder(self.out, config, HERE)
-        self._lesson = Lesson(config, self.task, folder)
+        self._session = CurriculumSession.open(
+            config,
+            self.task,
+            self.out,
+            objects=self._objects,
+            owner=OWNER,
+            unchecked=PREFIX,
+            restore=self._restore,
+            extend=True,
+        )
         try:
-            self._lesson.claim()
-            if folder is not None and begun(folder.path):
-                self._restore(folder)
-            else:
-                self._lesson.begin()
+            if self._session.restored is not None:
+                self._session.extend(config, self.model.num_timesteps)
             self._enter()
             self._reset()
             if self._evaluated < 0 and self._every:
                 self._evaluate()
-            if not (folder is not None and finished(folder.path)):
+            if not (self.out is not None and finished(self.out)):
                 self._save()
         except BaseException:
-            self._lesson.release()
-            self._lesson = None
+            self._session.close()
+            self._session = None
             raise
 
     def _described(self) -> RunConfig:
         library = type(self.model).__module__.split(".")[0]
         backend = "sbx" if library == "sbx" else "sb3"
         own = {"algorithm": name_of(self.model)}
-        return self._own.replace(steps=int(self.model._total_timesteps), backend=backend, learner_options=own)
+        return self._config.replace(steps=int(self.model._total_timesteps), backend=backend, learner_options=own)
 
-    def _restore(self, folder: RunFolder) -> None:
-        earlier = read_config(folder.path)
-        if earlier.replace(steps=folder.config.steps).to_json() != folder.config.to_json():
-            raise InvalidInput(f"{folder.path} holds another run (see its config.json); try another out=")
-        kept = self.lesson.restore({}, free=PREFIX)
+    def _restore(self, kept: Checkpoint) -> None:
+        """Restore the model before any file is changed."""
         restore_model(self.model, kept.arrays)
         if self.model.num_timesteps != kept.count("step"):
             raise CheckpointError(f"{kept.path} is of another version: its model is at step {self.model.num_timesteps}")
         self.num_timesteps = self.model._num_timesteps_at_start = self.model.num_timesteps
-        self._evaluated, self._of_stage = kept.count("evaluated") - 1, kept.count("of_stage")
-        self.lesson.take_up()
-        self._reopen(folder, earlier)
+        self._evaluated, self._stage_episodes = kept.count("evaluated") - 1, kept.count("stage_episodes")
 
-    def _go_on(self) -> None:
-        """`learn` was called once more."""
-        if self.model.num_timesteps < self._left_off:
+    def _continue(self, session: CurriculumSession) -> None:
+        """Train on after an earlier `learn` of this object."""
+        if self.model.num_timesteps < self._stopped_at:
             raise InvalidInput(
-                "expected learn(..., reset_num_timesteps=False) where training goes on in the same run, got a new count"
+                "expected learn(..., reset_num_timesteps=False) to continue the same run, got a new count of steps"
             )
-        self.lesson.claim()
-        folder = self.lesson.folder
-        earlier, self.lesson.config = self.lesson.config, self._described()
-        if folder is not None:
-            folder.config = self.lesson.config
-            self._reopen(folder, earlier)
+        session.extend(self._described(), self.model.num_timesteps)
 
-    def _reopen(self, folder: RunFolder, earlier: RunConfig) -> None:
-        """A run that is asked for more steps is not finished any more, and says so."""
-        if self.model.num_timesteps < folder.config.steps:
-            folder.reopen()
-            if earlier.steps != folder.config.steps:
-                folder.describe()
+    def _observe(self) -> None:
+        """Give the episodes that ended to the curriculum."""
+        episodes = self._collector.batch()
+        if episodes is None:
+            raise RunFailed("expected finite returns, got NaN or infinite ones")
+        new = self.session.observe(episodes, self.num_timesteps, self._collector.earliest_running)
+        self._stage_episodes = 0 if new else self._stage_episodes + int((episodes.stages == self.stage).sum())
+        if new:
+            self._enter()
 
     def _enter(self) -> None:
-        """Episodes that begin from now on are of the curriculum's stage."""
+        """Draw the contexts of the next episodes from the curriculum's stage."""
         self.training_env.env_method("set_distribution", self.state.distribution, self.stage)
 
     def _reset(self) -> None:
-        """`learn` has reset the environments before it called us: again, from the right distribution and seed."""
-        seed = int(np.random.SeedSequence([self._own.seed, self.model.num_timesteps]).generate_state(1)[0]) >> 1
+        """Reset the environments again: `learn` has reset them before it called us, from another distribution."""
+        seed = int(np.random.SeedSequence([self._config.seed, self.model.num_timesteps]).generate_state(1)[0]) >> 1
         if self.model.seed is not None and self.model.num_timesteps > 0:
             self.model.set_random_seed(seed)
         self.training_env.seed(seed)
@@ -222,22 +215,22 @@ class CurriculumCallback(BaseCallback):
             self.model._last_original_obs = normalizer.get_original_obs()
 
     def _rewards(self) -> Any:
-        """As the environments gave them."""
+        """The rewards that the environments gave, before normalisation."""
         normalizer = self.model.get_vec_normalize_env()
         return self.locals["rewards"] if normalizer is None else normalizer.get_original_reward()
 
     def _evaluate(self) -> None:
         if self.num_timesteps == self._evaluated:
             return
-        found = self._examiner.evaluate(self.model, self._own.seed, self.num_timesteps)
+        evaluation = self._evaluator.evaluate(self.model, self._config.seed, self.num_timesteps)
         self._evaluated = self.num_timesteps
-        self.lesson.evaluated(self.num_timesteps, found)
-        self.logger.record("curriculum/target", self.lesson.target_score)
+        self.session.log_evaluation(self.num_timesteps, evaluation)
+        self.logger.record("curriculum/target", self.session.target_score)
 
     def _save(self) -> None:
-        agent = {} if self.lesson.folder is None else save_model(self.model)
-        counts = {"step": self.num_timesteps, "evaluated": self._evaluated + 1, "of_stage": self._of_stage}
-        self.lesson.save(agent, **counts)
+        agent = {} if self.out is None else save_model(self.model)
+        counts = {"step": self.num_timesteps, "evaluated": self._evaluated + 1, "stage_episodes": self._stage_episodes}
+        self.session.checkpoint(agent, **counts)
         self._saved = time.monotonic()
 
     def _death(self, env: VecEnv) -> RunFailed:
@@ -247,7 +240,7 @@ class CurriculumCallback(BaseCallback):
         who = ", ".join(f"{place} (exit code {code})" for place, code in codes.items()) or "of another process"
         kept = "nothing was kept, since no out= was given"
         if self.out is not None:
-            kept = f"the last checkpoint is in {self.out}; start the script again to go on from there"
+            kept = f"the last checkpoint is in {self.out}; start the script again to resume from there"
         return RunFailed(f"environment {who} died after step {self.num_timesteps}; {kept}")
 
 
@@ -255,7 +248,7 @@ def _check_environments(env: VecEnv, task: Task) -> None:
     if not (env.has_attr("set_distribution") and env.has_attr("context_space")):
         raise InvalidInput(
             "expected environments that take contexts, got others; try make_vec_env(task.make, n_envs=8), or "
-            "gd.ContextWrapper(env, contexts, apply) around each"
+            "gd.ContextWrapper(env, contexts, set_context) around each"
         )
     for space in env.get_attr("context_space"):
         if space.names != task.space.names:
@@ -266,7 +259,7 @@ def _check_environments(env: VecEnv, task: Task) -> None:
 
 
 def _guard(env: VecEnv, death: Callable[[VecEnv], RunFailed]) -> None:
-    """A worker process that dies is an error of ours, not the end of a pipe."""
+    """Report a worker process that dies, instead of the end of its pipe."""
     base = env.unwrapped
     for name in ("step_async", "step_wait"):
         inner = getattr(type(base), name)

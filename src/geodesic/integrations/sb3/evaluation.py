@@ -1,7 +1,8 @@
-"""A Stable-Baselines3 model on the target, in environments of its own."""
+"""Evaluating a Stable-Baselines3 model on the target, in separate environments."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import gymnasium as gym
@@ -10,9 +11,9 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 from numpy.typing import NDArray
 
 from geodesic.contexts import FloatArray
-from geodesic.errors import InvalidInput
-from geodesic.integrations.scores import score_of
+from geodesic.errors import InvalidInput, format_error
 from geodesic.tasks import Task
+from geodesic.training.collector import success_of
 from geodesic.training.trainer import Evaluation
 
 AT_ONCE = 10  # environments on the host
@@ -22,58 +23,55 @@ Model = Any
 Stepped = tuple[Any, FloatArray, NDArray[np.bool_], FloatArray]  # observations, rewards, whether over, successes
 
 
-class Examiner:
-    """Plays episodes on the target with a model's own `predict`; its VecNormalize is honoured and left as it is."""
+class Evaluator:
+    """Plays episodes on the target with a model's `predict`; its VecNormalize is applied and not updated."""
 
     def __init__(self, task: Task, episodes: int, policy: str) -> None:
         self.task = task
         self.episodes = episodes
         self.deterministic = policy == "deterministic"
-        self._rows: OnHost | InJax | None = None
+
+    @cached_property
+    def _rows(self) -> OnHost | InJax:
+        return InJax(self.task, self.episodes) if self.task.in_jax else OnHost(self.task, self.episodes)
 
     def evaluate(self, model: Model, seed: int, step: int) -> Evaluation:
         """The same contexts for the same seed and step, whatever the model."""
         rng = np.random.default_rng([seed, _EVALUATION, step])
-        return self.examine(model, self.task.evaluation_particles.sample(rng, self.episodes), rng)
+        return self.play(model, self.task.evaluation_particles.sample(rng, self.episodes), rng)
 
-    def examine(self, model: Model, contexts: FloatArray, rng: np.random.Generator) -> Evaluation:
-        """An episode in each of the contexts (n, d)."""
-        if self._rows is None:
-            self._rows = InJax(self.task, self.episodes) if self.task.in_jax else OnHost(self.task, self.episodes)
+    def play(self, model: Model, contexts: FloatArray, rng: np.random.Generator) -> Evaluation:
+        """Play an episode in each of the contexts (n, d)."""
         parts = range(0, len(contexts), self._rows.size)
         played = [self._play(model, contexts[i : i + self._rows.size], int(rng.integers(2**30))) for i in parts]
-        returns, successes, discounted = (np.concatenate(each) for each in zip(*played))
-        scores = [score_of(self.task, *each) for each in zip(returns, successes, discounted)]
-        return Evaluation(returns, successes, np.array(scores))
+        return Evaluation(*(np.concatenate(each) for each in zip(*played)))
 
     def _play(self, model: Model, contexts: FloatArray, seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """One episode in each context: returns, successes and discounted returns."""
+        """Play one episode in each context: returns, successes and discounted returns."""
         rows, n = self._rows, len(contexts)
-        if rows is None:
-            raise InvalidInput("expected environments to play in, got none")
         returns, discounted, successes = np.zeros(n), np.zeros(n), np.full(n, np.nan)
-        going, starts, weight, state = np.ones(n, np.bool_), np.ones(n, np.bool_), 1.0, None
+        running, starts, weight, state = np.ones(n, np.bool_), np.ones(n, np.bool_), 1.0, None
         obs = rows.reset(contexts, seed)
         normalizer = model.get_vec_normalize_env()
-        while going.any():
+        while running.any():
             seen = obs if normalizer is None else normalizer.normalize_obs(obs)
             try:
                 actions, state = model.predict(seen, state, starts, self.deterministic)
             except ValueError as error:
                 raise InvalidInput(
-                    f"expected a model of the observations that task.make() gives, got {' '.join(str(error).split())}; "
+                    f"expected a model for the observations that task.make() gives, got {format_error(error)}; "
                     "try eval_freq=0, and evaluations of your own"
                 ) from error
-            obs, rewards, over, told = rows.step(actions, going)
-            returns += np.where(going, rewards, 0.0)
-            discounted += np.where(going, weight * rewards, 0.0)
-            successes = np.where(going & over, told, successes)
-            going, starts, weight = going & ~over, np.zeros(n, np.bool_), weight * self.task.discount
+            obs, rewards, over, succeeded = rows.step(actions, running)
+            returns += np.where(running, rewards, 0.0)
+            discounted += np.where(running, weight * rewards, 0.0)
+            successes = np.where(running & over, succeeded, successes)
+            running, starts, weight = running & ~over, np.zeros(n, np.bool_), weight * self.task.discount
         return returns, successes, discounted
 
 
 class OnHost:
-    """A few environments of the host, stepped one after the other; the model looks at all of them at once."""
+    """A few environments on the host, stepped one after the other; the model acts in all of them at once."""
 
     def __init__(self, task: Task, most: int) -> None:
         self.size = min(most, AT_ONCE)
@@ -81,17 +79,19 @@ class OnHost:
         self._obs: list[Any] = []
 
     def reset(self, contexts: FloatArray, seed: int) -> Any:
+        """Start an episode in each of the contexts (n, d)."""
         pairs = enumerate(zip(self.envs, contexts))
         self._obs = [env.reset(seed=seed + i, options={"context": context})[0] for i, (env, context) in pairs]
         return self._stacked()
 
-    def step(self, actions: Any, going: NDArray[np.bool_]) -> Stepped:
+    def step(self, actions: Any, running: NDArray[np.bool_]) -> Stepped:
+        """Take a step in the running episodes."""
         n = len(self._obs)
         rewards, over, successes = np.zeros(n), np.ones(n, np.bool_), np.full(n, np.nan)
-        for i in np.flatnonzero(going):
+        for i in np.flatnonzero(running):
             self._obs[i], reward, terminated, truncated, info = self.envs[i].step(actions[i])
             rewards[i], over[i] = float(reward), terminated or truncated
-            successes[i] = float(info.get("is_success", np.nan))
+            successes[i] = success_of(info)
         return self._stacked(), rewards, over, successes
 
     def _stacked(self) -> Any:
@@ -104,18 +104,20 @@ class InJax:
     """All episodes in one compiled program."""
 
     def __init__(self, task: Task, size: int) -> None:
-        from geodesic.envs.vector import VectorContextualEnv
+        from geodesic.envs.cmdp import VectorContextualEnv
 
         self.size = size
         self._places = np.arange(size)  # episodes; the last again where fewer are asked for
         self.envs = VectorContextualEnv(task.env, task.space, task.target_particles, size, "Disabled")
 
     def reset(self, contexts: FloatArray, seed: int) -> Any:
+        """Start an episode in each of the contexts (n, d)."""
         self._places = np.minimum(np.arange(self.size), len(contexts) - 1)
         return self.envs.reset(seed=seed, options={"context": contexts[self._places]})[0][: len(contexts)]
 
-    def step(self, actions: Any, going: NDArray[np.bool_]) -> Stepped:
+    def step(self, actions: Any, running: NDArray[np.bool_]) -> Stepped:
+        """Take a step in the running episodes."""
         obs, rewards, terminated, truncated, info = self.envs.step(np.asarray(actions)[self._places])
-        told = np.asarray(info.get("is_success", np.full(self.size, np.nan)), np.float64)
-        n = len(going)
-        return obs[:n], rewards[:n], (terminated | truncated)[:n], told[:n]
+        flags = np.asarray(info.get("is_success", np.full(self.size, np.nan)), np.float64)
+        n = len(running)
+        return obs[:n], rewards[:n], (terminated | truncated)[:n], flags[:n]

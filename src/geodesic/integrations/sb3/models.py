@@ -1,43 +1,45 @@
-"""A Stable-Baselines3 or SBX model as named arrays, with its replay buffer and VecNormalize, and back in place.
+"""Saving a Stable-Baselines3 or SBX model as named arrays, with its replay buffer and VecNormalize, and restoring it.
 
-The model's part is the file that its own `save` writes, as bytes. Loading one runs what is in it, as `load` does: go on
-only with folders that you trust.
+Nothing is pickled, so a checkpoint cannot run code. Saved are networks, optimisers and counters; hyperparameters and
+everything else are those of the model that is restored, which the caller has made.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
+from geodesic.checks import is_number
 from geodesic.contexts import Array, Arrays
-from geodesic.errors import CheckpointError
-from geodesic.records.archive import ANY, Header, Headers
+from geodesic.errors import CheckpointError, format_error
 
 PREFIX = "sb3/"
-MODEL, BUFFER, NORMALIZER = PREFIX + "model", PREFIX + "buffer/", PREFIX + "normalizer/"
-# of this process and this call of `learn`, whatever the model was before
-OF_NOW = (
-    "env", "n_envs", "_vec_normalize_env", "_logger", "_custom_logger", "verbose", "tensorboard_log", "device",
-    "replay_buffer", "start_time", "_total_timesteps", "_last_obs", "_last_episode_starts", "_last_original_obs",
-)  # fmt: skip
+STATE, COUNTERS = PREFIX + "state/", PREFIX + "counters/"
+BUFFER, NORMALIZER = PREFIX + "buffer/", PREFIX + "normalizer/"
+PUBLIC = ("num_timesteps", "exploration_rate", "reset_idx")  # counters whose names do not begin with "_"
+NOT_RESTORED = ("_total_timesteps",)  # belong to this call of `learn`, not to the saved model
+KINDS = ("b", "iu", "f")  # groups of array types that may replace each other
+FORM_ERRORS = (KeyError, ValueError, RuntimeError, AttributeError, TypeError, IndexError, OverflowError)
 
 Model = Any
 Buffer = Any
+Tree = Any  # of JAX arrays
 
 
 def name_of(model: Model) -> str:
-    """Which algorithm it is: 'stable_baselines3.ppo.ppo.PPO'."""
+    """The full name of its class: 'stable_baselines3.ppo.ppo.PPO'."""
     return f"{type(model).__module__}.{type(model).__qualname__}"
 
 
 def save_model(model: Model) -> Arrays:
-    """Everything of it that decides what it does next, but for the episodes under way."""
-    file = io.BytesIO()
-    model.save(file, exclude=["_last_obs", "_last_episode_starts", "_last_original_obs"])
-    arrays: Arrays = {MODEL: np.frombuffer(file.getvalue(), np.uint8)}
+    """Everything that decides what the model does next, except the running episodes."""
+    arrays: Arrays = {COUNTERS + name: np.asarray(value) for name, value in _counters(model).items()}
+    for name, value in {**_tensors(model), **_leaves(_trees(model))}.items():
+        arrays[STATE + name] = np.array(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
     buffer = getattr(model, "replay_buffer", None)
     if buffer is not None:
         rows = _rows(buffer)
@@ -46,35 +48,151 @@ def save_model(model: Model) -> Arrays:
     return arrays | {NORMALIZER + name: np.asarray(getattr(of, field)) for name, of, field in _moments(model)}
 
 
-def shapes_of(model: Model) -> Headers:
-    """Of what `save_model` gives; the model itself may be of any length, and a buffer hold any number of rows."""
-    arrays = save_model(model)
-    headers = {name: Header.of(array) for name, array in arrays.items()}
-    buffer = getattr(model, "replay_buffer", None)
-    rows = [MODEL] if buffer is None else [MODEL, *(BUFFER + name for name, _, cut in _parts(buffer) if cut)]
-    return headers | {name: Header(headers[name].dtype, (ANY, *headers[name].shape[1:])) for name in rows}
-
-
 def restore_model(model: Model, arrays: Arrays) -> None:
-    """Make a model, with its environment, what it was when `save_model` was called; its episodes begin anew."""
+    """Restore a model, with its environment, to the state of `save_model`; its running episodes start over."""
     try:
-        file = io.BytesIO(arrays[MODEL].tobytes())
-        loaded = type(model).load(file, env=model.env, device=str(model.device))
-        kept = {name: getattr(model, name) for name in OF_NOW if hasattr(model, name)}
-        model.__dict__.update(loaded.__dict__ | kept)
+        for name, value in _counters(model).items():
+            setattr(model, name, _count(value, arrays[COUNTERS + name]))
+        state = {name.removeprefix(STATE): array for name, array in arrays.items() if name.startswith(STATE)}
+        _restore_tensors(model, state)
+        _restore_trees(model, state)
         if getattr(model, "replay_buffer", None) is not None:
             _restore_buffer(model.replay_buffer, arrays)
         for name, of, field in _moments(model):
-            setattr(of, field, _like(getattr(of, field), arrays[NORMALIZER + name]))
-    except (KeyError, ValueError, RuntimeError, AttributeError, EOFError) as error:
+            setattr(
+                of, field, _like(getattr(of, field), arrays[NORMALIZER + name], least=None if field == "mean" else 0)
+            )
+    except FORM_ERRORS as error:
         raise CheckpointError(
-            f"expected a checkpoint of {name_of(model)} with these spaces and sizes, got {type(error).__name__}: "
-            f"{' '.join(str(error).split()):.120}; try another out="
+            f"expected a checkpoint of {name_of(model)} with these spaces and sizes, got "
+            f"{format_error(error, 120)}; try another out="
         ) from error
 
 
+def _counters(model: Model) -> dict[str, float]:
+    """Numbers that count what the model has done; its hyperparameters have names without an underscore."""
+    return {
+        name: value
+        for name, value in vars(model).items()
+        if is_number(value) and (name.startswith("_") or name in PUBLIC) and name not in NOT_RESTORED
+    }
+
+
+def _count(old: float, new: Array) -> Any:
+    if new.dtype.kind not in ("iuf" if isinstance(old, float) else "iu") or not -1e15 < new < 1e15:
+        raise ValueError(f"a counter of {new.dtype}")
+    return float(new) if isinstance(old, float) else int(_like(old, new, least=0))
+
+
+def _tensors(model: Model) -> dict[str, Any]:
+    """PyTorch's tensors by name: of networks, of optimisers, and others."""
+    parts, others = model._get_torch_save_params()
+    found = {name: attrgetter(name)(model) for name in others}
+    for part in parts:
+        found |= {f"{part}/{name}": tensor for name, tensor in _flat(attrgetter(part)(model).state_dict()).items()}
+    return found
+
+
+def _flat(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The tensors of a network's state or, by the numbers of its parameters, of an optimiser's."""
+    if "param_groups" not in state:
+        return dict(state)
+    return {
+        f"{place}/{name}": value
+        for place, own in state["state"].items()
+        for name, value in own.items()
+        if value is not None
+    }
+
+
+def _restore_tensors(model: Model, state: Arrays) -> None:
+    import torch
+
+    parts, others = model._get_torch_save_params()
+    for name in others:
+        tensor = attrgetter(name)(model)
+        tensor.data.copy_(torch.from_numpy(_like(tensor.detach().cpu().numpy(), state[name])))
+    for name in parts:
+        part, saved = attrgetter(name)(model), _below(f"{name}/", state)
+        whole = part.state_dict()
+        optimiser = "param_groups" in whole
+        expected = _flat(_after_a_step(part) if optimiser else whole)
+        if saved.keys() != expected.keys() and not (optimiser and not saved):  # it has not made a step yet
+            raise ValueError(f"other parts of {name}")
+        tensors = {}
+        for key, array in saved.items():
+            least = 0 if optimiser and not array.ndim else None  # the number of steps
+            tensors[key] = torch.from_numpy(_like(expected[key].detach().cpu().numpy(), array, least))
+        part.load_state_dict(_optimiser_state(tensors, whole) if optimiser else tensors)
+
+
+def _optimiser_state(tensors: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+    state: dict[int, dict[str, Any]] = {}
+    for key, tensor in tensors.items():
+        place, _, name = key.partition("/")
+        state.setdefault(int(place), {})[name] = tensor
+    return {"state": state, "param_groups": whole["param_groups"]}
+
+
+def _after_a_step(optimiser: Any) -> dict[str, Any]:
+    """The state that an optimiser of these parameters has, once it has made a step."""
+    trial = copy.deepcopy(optimiser)
+    for group in trial.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = parameter.detach().clone().zero_()
+    trial.step()
+    state: dict[str, Any] = trial.state_dict()
+    return state
+
+
+def _trees(model: Model) -> dict[tuple[str, str], Tree]:
+    """SBX's networks, optimisers and keys: trees of JAX arrays in attributes of the model and its policy."""
+    if model._get_torch_save_params()[0]:
+        return {}
+    import jax
+
+    found = {}
+    for owner, place in (("model", model), ("policy", model.policy)):
+        for name, value in vars(place).items():
+            leaves = jax.tree.leaves(value)
+            if any(isinstance(leaf, jax.Array) for leaf in leaves) and all(map(_is_plain, leaves)):
+                found[owner, name] = value
+    return found
+
+
+def _is_plain(leaf: object) -> bool:
+    return is_number(leaf) or isinstance(leaf, bool) or hasattr(leaf, "__array__")
+
+
+def _leaves(trees: Mapping[tuple[str, str], Tree]) -> dict[str, Any]:
+    if not trees:
+        return {}
+    import jax
+
+    return {
+        f"{owner}/{name}{jax.tree_util.keystr(place)}": leaf
+        for (owner, name), tree in trees.items()
+        for place, leaf in jax.tree.leaves_with_path(tree)
+    }
+
+
+def _restore_trees(model: Model, state: Arrays) -> None:
+    for (owner, name), tree in _trees(model).items():
+        import jax
+
+        def restored(place: Any, leaf: Any, prefix: str = f"{owner}/{name}") -> Any:
+            array = _like(np.asarray(leaf), state[prefix + jax.tree_util.keystr(place)])
+            return jax.numpy.asarray(array) if isinstance(leaf, jax.Array) else array.item()
+
+        setattr(model if owner == "model" else model.policy, name, jax.tree_util.tree_map_with_path(restored, tree))
+
+
+def _below(prefix: str, arrays: Arrays) -> Arrays:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
 def _rows(buffer: Buffer) -> int:
-    """How many rows of a replay buffer hold something."""
+    """The number of filled rows of a replay buffer."""
     if buffer.full:
         return int(buffer.buffer_size)
     return int(buffer.pos) + bool(getattr(buffer, "optimize_memory_usage", False))
@@ -90,16 +208,19 @@ def _parts(buffer: Buffer) -> Iterator[tuple[str, Array, bool]]:
 
 
 def _restore_buffer(buffer: Buffer, arrays: Arrays) -> None:
+    buffer.pos = _like(0, arrays[BUFFER + "pos"], least=0)
+    buffer.full = _like(False, arrays[BUFFER + "full"])
+    if buffer.pos >= buffer.buffer_size:
+        raise ValueError(f"position {buffer.pos} of {buffer.buffer_size}")
+    rows = _rows(buffer)
     for name, array, cut in _parts(buffer):
-        saved = arrays[BUFFER + name]
-        array[: len(saved) if cut else None] = saved
-    buffer.pos, buffer.full = int(arrays[BUFFER + "pos"]), bool(arrays[BUFFER + "full"])
-    if hasattr(buffer, "truncate_last_trajectory"):  # of hindsight: the episode that was under way is over
+        array[: rows if cut else None] = _like(array[: rows if cut else None], arrays[BUFFER + name])
+    if hasattr(buffer, "truncate_last_trajectory"):  # of hindsight: the running episode is over
         buffer.truncate_last_trajectory()
 
 
 def _moments(model: Model) -> Iterator[tuple[str, Any, str]]:
-    """What VecNormalize has learned: names, and the objects and fields that hold the values."""
+    """The moments of VecNormalize: names, and the objects and fields that hold the values."""
     normalizer = model.get_vec_normalize_env()
     if normalizer is None:
         return
@@ -110,5 +231,12 @@ def _moments(model: Model) -> Iterator[tuple[str, Any, str]]:
             yield from ((f"{name}/{field}", moments, field) for field in ("mean", "var", "count"))
 
 
-def _like(old: Any, new: Array) -> Any:
-    return new.copy() if isinstance(old, np.ndarray) else new.item()
+def _like(old: Any, new: Array, least: float | None = None) -> Any:
+    """A value from a file in the form of the one that it replaces, which it must fit; infinite numbers never do."""
+    own = np.asarray(old)
+    kinds = [next((kind for kind in KINDS if array.dtype.kind in kind), "") for array in (own, new)]
+    if own.shape != new.shape or kinds[0] != kinds[1] or not kinds[0]:
+        raise ValueError(f"{new.dtype}{new.shape} for {own.dtype}{own.shape}")
+    if not np.isfinite(new).all() or (least is not None and (new < least).any()):
+        raise ValueError("numbers that are not possible")
+    return new.astype(own.dtype) if isinstance(old, np.ndarray) else new.item()

@@ -1,32 +1,32 @@
-"""The trainer of the backends sb3 and sbx: Stable-Baselines3's own PPO and SAC, with the same hyperparameters as ours.
+"""The trainer of the backends sb3 and sbx: PPO and SAC of Stable-Baselines3 with the same hyperparameters as ours.
 
-It is there so that our results can be checked against the learner that the paper used. Runs train one after the other,
-segment by segment; what is random in a segment depends on the run's seed and the step alone. Episodes under way are
-begun anew when a run is taken up again, so it differs from one that was not broken off.
+It lets you check our results against the learner that the paper used. Runs train one after the other, segment by
+segment; randomness in a segment depends only on the run's seed and the step. Running episodes start over when a run is
+resumed, so a resumed run differs from an uninterrupted one.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecNormalize
 
-from geodesic.contexts import Arrays, Episodes, FloatArray, Particles
-from geodesic.errors import InvalidInput, MissingExtra
-from geodesic.integrations.sb3 import earlier
-from geodesic.integrations.sb3.episodes import Heard
-from geodesic.integrations.sb3.evaluation import Examiner
-from geodesic.integrations.sb3.models import restore_model, save_model, shapes_of
+from geodesic.contexts import Arrays, FloatArray, Particles
+from geodesic.errors import InvalidInput, MissingExtra, format_error
+from geodesic.integrations.sb3 import legacy
+from geodesic.integrations.sb3.episodes import InfoCollector
+from geodesic.integrations.sb3.evaluation import Evaluator
+from geodesic.integrations.sb3.models import PREFIX, restore_model, save_model
+from geodesic.records import RunConfig
 from geodesic.records.archive import Headers
 from geodesic.tasks import Task
-from geodesic.training.trainer import Evaluation, Policy, Report
+from geodesic.training.trainer import Evaluation, Policy, SegmentResult, Trainer
 
 # our names of hyperparameters in theirs; what is not here is their policy's, or ours alone
 NAMES = {
@@ -42,128 +42,132 @@ NAMES = {
     },
 }  # fmt: skip
 
-# what their logger says of an update, in our words; their entropy is a loss
-MEASURES = {
+# names of their logger's values in ours; their entropy is a loss
+METRICS = {
     "policy_gradient_loss": "policy_loss", "value_loss": "value_loss", "entropy_loss": "entropy", "approx_kl": "kl",
     "explained_variance": "explained_variance", "critic_loss": "critic_loss", "actor_loss": "actor_loss",
     "ent_coef": "entropy_coef",
 }  # fmt: skip
 
+LIBRARIES = {"sb3": ("stable_baselines3", "stable-baselines3"), "sbx": ("sbx", "sbx-rl")}  # module and project
+
 Model = Any
 
 
 def make_model(task: Task, learner: Any, library: str, seed: int) -> Model:
-    """A model of theirs with the hyperparameters of ours, in environments that draw their contexts."""
+    """Create their model with our hyperparameters, in environments that draw their contexts."""
     name = type(learner).__name__
+    if type(learner).__module__ != f"geodesic.learners.{name.lower()}":
+        raise InvalidInput(f"expected PPO or SAC with the backend {library}, got {name}; try --backend jax")
     own = {theirs: getattr(learner, ours) for ours, theirs in NAMES[name.lower()].items()}
     policy: dict[str, Any] = {"net_arch": list(learner.net), "activation_fn": _activation(library, learner.activation)}
     if library == "sbx" and name == "PPO":
         policy["ortho_init"] = True  # as in Stable-Baselines3 itself
     env = make_vec_env(task.make, n_envs=learner.n_envs, seed=seed)
     if name == "PPO" and not learner.bootstrap:
-        env = earlier.LimitsAsEnds(env)
+        env = legacy.LimitsAsEnds(env)
     if name == "PPO" and learner.shared and learner.net:
         if library == "sbx":
             raise InvalidInput(
-                "expected networks of their own for policy and value with sbx, which has no others, got shared=True; "
+                "expected separate networks for policy and value with sbx, which cannot share them, got shared=True; "
                 "try --backend sb3, or --learner ppo:shared=false"
             )
-        policy |= earlier.shared_policy(policy["net_arch"], policy["activation_fn"])
+        policy |= legacy.shared_policy(policy["net_arch"], policy["activation_fn"])
     if learner.normalize_observations:
         env = VecNormalize(env, norm_reward=False)
     try:
-        model = getattr(import_module(_package(library)), name)(
-            "MlpPolicy", env, policy_kwargs=policy, seed=seed, device="cpu", **own
-        )
+        with warnings.catch_warnings():
+            # the task sets both sizes, and a shorter last batch is no error
+            warnings.filterwarnings("ignore", "You have specified a mini-batch size")
+            model = getattr(_imported(library), name)(
+                "MlpPolicy", env, policy_kwargs=policy, seed=seed, device="cpu", **own
+            )
     except (AssertionError, ValueError, NotImplementedError) as error:
-        said = " ".join(str(error).split())
-        raise InvalidInput(
-            f"expected a task that {library}'s {name} can take, got one of which it says: {said}"
-        ) from error
+        said = format_error(error)
+        raise InvalidInput(f"expected a task that {library}'s {name} can take, got {said}") from error
     model.set_logger(Logger(None, []))
     return model
 
 
-class SB3Trainer:
+class SB3Trainer(Trainer):
     """Runs of one task with Stable-Baselines3 or SBX (see `Trainer`)."""
 
-    def __init__(
-        self, task: Task, learner: Any, iterations: int, eval_episodes: int, eval_policy: str, library: str
-    ) -> None:
+    unchecked = PREFIX
+
+    def __init__(self, task: Task, learner: Any, config: RunConfig) -> None:
         self.task = task
         self.learner = learner
-        self.iterations = iterations
-        self.library = library
-        self.examiner = Examiner(task, eval_episodes, eval_policy)
-        self._fresh = make_model(task, learner, library, 0)  # what does not fit is refused here
-        self._models: list[Model] = []
-        self._ears: list[Ear] = []
-
-    @property
-    def segment_steps(self) -> int:
-        return int(self.iterations * self.learner.rollout * self.learner.n_envs)
+        self.library = config.backend
+        self.segment_steps = config.segment * learner.rollout * learner.n_envs
+        self.evaluator = Evaluator(task, config.eval_episodes, config.eval_policy)
+        make_model(task, learner, self.library, 0)  # refuses a learner that does not fit
 
     def prepare(self, runs: int) -> None:
+        """Start slow preparations for this many runs in the background."""
         if self.library == "sb3":
             import torch
 
             torch.set_num_threads(1)  # networks this small gain nothing from more
 
     def begin(self, seeds: Sequence[int], distributions: Sequence[Particles]) -> None:
-        self._models = [make_model(self.task, self.learner, self.library, seed) for seed in seeds]
-        self._ears = [Ear(self.task, 0) for _ in seeds]
-        for run, distribution in enumerate(distributions):
-            self.enter(run, distribution, 0)
+        """Create fresh agents, on the first stages."""
+        models = [make_model(self.task, self.learner, self.library, seed) for seed in seeds]
+        self._train_on(models, distributions, [0] * len(models))
 
     def shapes(self) -> Headers:
-        return shapes_of(self._fresh)
-
-    open: str | None = None
+        """Nothing: what `save` gives is checked when it is restored."""
+        return {}
 
     def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
-        self._models = [make_model(self.task, self.learner, self.library, 0) for _ in arrays]
-        for model, own in zip(self._models, arrays):
-            restore_model(model, own)
-        self._ears = [Ear(self.task, model.num_timesteps) for model in self._models]
+        """Restore agents and environments from what `save` gave."""
+        self._train_on([self._restored(own, 0) for own in arrays], distributions, stages)
+
+    def _train_on(self, models: list[Model], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
+        self._models = models
+        self._collectors = [InfoCollector(self.task, model.n_envs, model.num_timesteps) for model in models]
         for run, (distribution, stage) in enumerate(zip(distributions, stages)):
             self.enter(run, distribution, stage)
 
     def save(self) -> list[Arrays]:
+        """Everything that decides the rest of each run, as named arrays."""
         return [save_model(model) for model in self._models]
 
     def enter(self, run: int, distribution: Particles, stage: int) -> None:
+        """Draw the contexts of this run's next episodes from here."""
         self._models[run].env.env_method("set_distribution", distribution, stage)
 
-    def start_segment(self) -> None:
-        """Nothing: the segment runs in `finish_segment`."""
-
-    def finish_segment(self, before: int) -> list[Report]:
+    def finish_segment(self, before: int) -> list[SegmentResult | None]:
+        """Wait for the segment; None for a run that diverged."""
         return [self._segment(run, before) for run in range(len(self._models))]
 
-    def _segment(self, run: int, before: int) -> Report:
-        model, ear = self._models[run], self._ears[run]
+    def _segment(self, run: int, before: int) -> SegmentResult | None:
+        model, collector = self._models[run], self._collectors[run]
         state = np.random.SeedSequence([model.seed, before]).generate_state(1)[0]
         model.set_random_seed(int(state) >> 1)
+
+        def collect(step: dict[str, Any], _: dict[str, Any]) -> bool:
+            collector.step(model.num_timesteps, step["rewards"], step["dones"], step["infos"])
+            return True
+
         try:
-            model.learn(self.segment_steps, callback=ear, reset_num_timesteps=False)
+            model.learn(self.segment_steps, callback=collect, reset_num_timesteps=False)
         except ValueError as error:
             if "nan" not in str(error).lower():  # which their distributions refuse
                 raise
-            return self._lost()
-        report = ear.heard.report()
-        finite = np.isfinite(report.returns).all() and np.isfinite(model.predict(model._last_obs)[0]).all()
-        return replace(report, measures=measures_of(model)) if finite else self._lost()
-
-    def _lost(self) -> Report:
-        nothing, episodes = np.zeros(0, np.int64), Episodes.empty(self.task.space.dim)
-        return Report(episodes, episodes.returns, nothing, nothing, 0, finite=False)
+            return None
+        episodes = collector.batch()
+        if episodes is None or not np.isfinite(model.predict(model._last_obs)[0]).all():
+            return None
+        return SegmentResult(episodes, collector.earliest_running, metrics_of(model))
 
     def evaluate(self, seeds: Sequence[int], step: int) -> list[Evaluation]:
-        return [self.examiner.evaluate(model, seed, step) for seed, model in zip(seeds, self._models)]
+        """Evaluate each run's policy on the target."""
+        return [self.evaluator.evaluate(model, seed, step) for seed, model in zip(seeds, self._models)]
 
     def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
         """The agent in a checkpoint of one run."""
-        model = self._loaded(arrays, seed)
+        model = self._restored(arrays, seed)
+        model.set_random_seed(seed)
         normalizer = model.get_vec_normalize_env()
 
         def act(obs: Any) -> Any:
@@ -172,54 +176,35 @@ class SB3Trainer:
 
         return act
 
-    def score(self, arrays: Arrays, contexts: FloatArray, seed: int) -> Evaluation:
-        """The same agent: an episode in each of the contexts (n, d)."""
-        return self.examiner.examine(self._loaded(arrays, seed), contexts, np.random.default_rng(seed))
+    def evaluate_contexts(self, arrays: Arrays, contexts: FloatArray, seed: int) -> Evaluation:
+        """Play that agent for one episode in each of the contexts (n, d)."""
+        model = self._restored(arrays, seed)
+        model.set_random_seed(seed)
+        return self.evaluator.play(model, contexts, np.random.default_rng(seed))
 
-    def _loaded(self, arrays: Arrays, seed: int) -> Model:
+    def _restored(self, arrays: Arrays, seed: int) -> Model:
         model = make_model(self.task, self.learner, self.library, seed)
         restore_model(model, arrays)
-        model.set_random_seed(seed)
         return model
 
 
-class Ear(BaseCallback):
-    """Hears what ends."""
-
-    def __init__(self, task: Task, step: int) -> None:
-        super().__init__()
-        self.task = task
-        self.step = step
-        self.heard: Heard
-
-    def _init_callback(self) -> None:
-        if not hasattr(self, "heard"):
-            self.heard = Heard(self.task, self.training_env.num_envs, self.step)
-
-    def _on_step(self) -> bool:
-        self.heard.hear(self.num_timesteps, self.locals["rewards"], self.locals["dones"], self.locals["infos"])
-        return True
-
-
-def measures_of(model: Model) -> dict[str, float]:
-    """What their logger has of the last update, by our names."""
+def metrics_of(model: Model) -> dict[str, float]:
+    """Their logger's values of the last update, by our names."""
     logged = model.logger.name_to_value
-    named = {ours: logged.get(f"train/{theirs}") for theirs, ours in MEASURES.items()}
+    named = {ours: logged.get(f"train/{theirs}") for theirs, ours in METRICS.items()}
     found = {name: float(value) for name, value in named.items() if isinstance(value, (int, float, np.number))}
     return found if "entropy" not in found else {**found, "entropy": -found["entropy"]}
 
 
-def _package(library: str) -> str:
-    package = {"sb3": "stable_baselines3", "sbx": "sbx"}[library]
+def _imported(library: str) -> Any:
+    module, project = LIBRARIES[library]
     try:
-        import_module(package)
+        return import_module(module)
     except ImportError as error:
-        raise MissingExtra({"sb3": "stable-baselines3", "sbx": "sbx-rl"}[library], library) from error
-    return package
+        raise MissingExtra(project, library) from error
 
 
 def _activation(library: str, name: str) -> Any:
-    _package(library)
     if library == "sb3":
         return getattr(import_module("torch.nn"), {"tanh": "Tanh", "relu": "ReLU"}[name])
     return getattr(import_module("flax.linen"), name)

@@ -1,164 +1,146 @@
-"""The page's charts, as Altair makes them. Colours are names after an @, which the page replaces by its theme's."""
+"""What the page draws: tables for the charts of its script, and SVG that matplotlib draws.
+
+Colours in SVG are CSS variables, which the page's theme sets.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import altair as alt
 import numpy as np
 
-Spec = dict[str, Any]
+from geodesic.analysis.statistics import WINDOW, rolling_mean
+from geodesic.contexts import Particles
+from geodesic.records.reader import RunResult, by_label
+from geodesic.report.curves import LearningCurves, single_run
+from geodesic.report.page.story import endings
+from geodesic.report.panels import Panel, integers, panels_of
+from geodesic.report.scene import Scene
+from geodesic.report.style import GOAL, WALL, evenly, new_figure, small_panel, styled, styles_of, svg
+from geodesic.report.text import reached_step
 
-STEPS = alt.Axis(format="~s", tickCount=6)
-SHOWN = "indexof(hidden, datum.label) < 0"
-SEED_SHOWN = "indexof(hiddenSeeds, toString(datum.seed)) < 0"
-FEW_SEEDS = 4  # that get room for what is written on their bars
-IN_FOCUS = "focus === '' || focus === datum.label"
+Json = dict[str, Any]
+
+EVALUATIONS = 200  # of a curve
+SEED_ROWS = 20_000  # of all seeds' lines together
+FRAMES = 24  # stages of a run that are animated
+TARGET = 200  # points of a target
+FEW_SEEDS = 4  # whose bars have room for text
 
 
-def plain(chart: alt.TopLevelMixin) -> Spec:
-    """A chart as JSON has it."""
-    spec: Spec = chart.to_dict()
-    return spec
+def dashes(runs: Sequence[RunResult]) -> list[list[float]]:
+    """Return a pattern of dashes and gaps for each label, as SVG has it."""
+    found = styles_of(runs)
+    lines = [found[label].line for label in by_label(runs)]
+    return [[1.0, 0.0] if isinstance(line, str) else [2.0 * part for part in line[1]] for line in lines]
 
 
-def table(rows: Sequence[Sequence[Any]], columns: dict[str, str]) -> alt.InlineData:
-    """Rows as CSV, a third of what they are as objects; columns: name -> number or string."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([[_short(value) for value in row] for row in rows])
-    return alt.InlineData(values=text.getvalue(), format=alt.DataFormat(type="csv", parse=dict(columns)))
+def curve_table(views: Mapping[str, LearningCurves]) -> Json:
+    """Tabulate the learning curves of each view, "statistic column"."""
+    rows = [
+        (label, view, curve.steps[k], curve.middle[k], curve.low[k], curve.high[k], curve.raw[k])
+        for view, drawn in views.items()
+        for label, curve in drawn.curves.items()
+        for k in evenly(range(len(curve.steps)), EVALUATIONS)
+    ]
+    return _table(("label", "view", "step", "middle", "low", "high", "raw"), rows)
+
+
+def seed_table(runs: Sequence[RunResult], columns: Sequence[str]) -> Json:
+    """Tabulate these columns of each run's evaluations, before and after smoothing."""
+    most = max(10, SEED_ROWS // (len(runs) * len(columns)))
+    rows: list[tuple[Any, ...]] = []
+    for run in runs:
+        for column in columns:
+            steps, raw = run.evaluations.steps, getattr(run.evaluations, column)
+            smooth = rolling_mean(raw, WINDOW)
+            some = evenly(range(len(raw)), most)
+            rows += [(run.label, str(run.seed), column, steps[k], raw[k], smooth[k]) for k in some]
+    return _table(("label", "seed", "kind", "step", "raw", "smooth"), rows)
+
+
+def timeline(runs: Sequence[RunResult]) -> Json:
+    """Tabulate the stages of a label's seeds, with the height of their chart."""
+    rows: list[tuple[Any, ...]] = []
+    for run in runs:
+        steps = run.stages.steps.tolist()
+        ends = [*steps[1:], max([reached_step(run), *steps])]
+        parts = zip(run.stages.stages.tolist(), steps, ends, run.stages.alphas.tolist(), endings(run))
+        rows += [(str(run.seed), *part) for part in parts]
+    seeds = len({run.seed for run in runs})
+    table = _table(("seed", "stage", "start", "end", "alpha", "ended"), rows)
+    return {"table": table, "height": (20 if seeds <= FEW_SEEDS else 13) * seeds}
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Json:
+    return {"columns": columns, "rows": [[_short(value) for value in row] for row in rows]}
 
 
 def _short(value: Any) -> Any:
-    return f"{value:.5g}" if isinstance(value, float) and abs(value) < 1e5 else value
+    """A number with five digits, of which integers keep all; None for one that JSON does not have."""
+    if isinstance(value, str | int | np.integer):
+        return value
+    return float(f"{value:.5g}") if np.isfinite(value) else None
 
 
-def learning(
-    curves: Sequence[Sequence[Any]],
-    seeds: Sequence[Sequence[Any]],
-    labels: Sequence[str],
-    dashes: Sequence[Sequence[float]],
-    view: str,
-    solved: float,
-) -> alt.LayerChart:
-    """Curves with bands; what is seen of them, and what the axis says, is up to the page.
+def training(run: RunResult) -> str:
+    """Draw the figure of a single run as SVG."""
+    return svg(single_run(run), {styles_of([run])[run.label].colour: "c0"})
 
-    curves: (label, view, step, middle, low, high, raw); seeds: (label, seed, column, step, raw, smooth); view: the
-    first to be shown, a statistic and a column.
+
+def page_panels(scene: Scene) -> list[Panel]:
+    """Choose how a page draws the contexts of a scene; of a large target some points are drawn."""
+    target = scene.target
+    if target is not None and scene.space.support is None and len(target) > TARGET:
+        some = evenly(range(len(target)), TARGET)
+        scene = replace(scene, target=Particles(target.points[some], target.weights[some]))
+    return panels_of(scene)
+
+
+def background(panel: Panel) -> Json:
+    """Draw what a panel always shows, and describe how the page adds the rows of a stage.
+
+    Args:
+        panel: The panel.
+
+    Returns:
+        The SVG with the linear maps from values to its coordinates, the fields of the rows and how they are drawn.
     """
-    data = table(
-        curves,
-        {"label": "string", "view": "string", **dict.fromkeys(("step", "middle", "low", "high", "raw"), "number")},
-    )
-    lines = table(
-        seeds,
-        {"label": "string", "seed": "string", "kind": "string", **dict.fromkeys(("step", "raw", "smooth"), "number")},
-    )
-    colour = alt.Color(
-        "label:N", scale=alt.Scale(domain=list(labels), range=[f"@c{k}" for k in range(len(labels))]), legend=None
-    )
-    dash = alt.StrokeDash("label:N", scale=alt.Scale(domain=list(labels), range=list(map(list, dashes))), legend=None)
-    faint = alt.condition(IN_FOCUS, alt.value(1.0), alt.value(0.15))
-    x = alt.X("step:Q", title="environment steps", axis=STEPS, scale=alt.Scale(nice=False))
-    y = alt.Y("middle:Q", title="@axis", scale=alt.Scale(zero=False))
-    base = alt.Chart(data).transform_filter(f"{SHOWN} && datum.view === view")
-    band = base.transform_filter("bands === 'all' || (bands === 'one' && focus === datum.label)")
-    own = alt.Chart(lines).transform_filter(f"each && {SHOWN} && {SEED_SHOWN} && datum.kind === split(view, ' ')[1]")
-    layers = [
-        band.mark_area(opacity=0.15).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=colour),
-        own.mark_line(strokeWidth=0.8, opacity=0.45).encode(
-            x=x, y=alt.Y("smooth:Q"), color=colour, detail="seed:N", tooltip=["label:N", "seed:N", "step:Q", "smooth:Q"]
-        ),
-        own.transform_filter("points").mark_circle(size=10, opacity=0.35).encode(x=x, y=alt.Y("raw:Q"), color=colour),
-        base.mark_line(strokeWidth=2.4).encode(x=x, y=y, color=colour, strokeDash=dash, opacity=faint),
-        base.transform_filter("points").mark_circle(size=18).encode(x=x, y=alt.Y("raw:Q"), color=colour, opacity=faint),
-        base.mark_circle(size=90, opacity=0.001).encode(
-            x=x,
-            y=y,
-            tooltip=[
-                alt.Tooltip("label:N", title="method"),
-                alt.Tooltip("step:Q", format=",d"),
-                alt.Tooltip("middle:Q", title="smoothed", format=".4g"),
-                alt.Tooltip("low:Q", format=".4g"),
-                alt.Tooltip("high:Q", format=".4g"),
-                alt.Tooltip("raw:Q", title="before smoothing", format=".4g"),
-            ],
-        ),
-    ]
-    if np.isfinite(solved):
-        level = alt.Chart(alt.InlineData(values=[{"y": solved, "text": f"solved above {solved:g}"}]))
-        level = level.transform_filter("level && split(view, ' ')[1] === 'scores'")
-        layers.append(level.mark_rule(strokeDash=[3, 3], color="@ink").encode(y="y:Q"))
-        layers.append(
-            level.mark_text(align="left", baseline="bottom", dy=-2, color="@ink").encode(
-                x=alt.value(4), y="y:Q", text="text:N"
-            )
-        )
-    chart = alt.layer(*layers).properties(width="container", height=380)
-    params = {
-        "hidden": [],
-        "hiddenSeeds": [],
-        "focus": "",
-        "view": view,
-        "bands": "all",
-        "each": False,
-        "points": False,
-        "level": True,
+    named = any(panel.labels)
+    figure = styled(lambda: new_figure(2.2, (1.8 if named else 2.2) * panel.aspect + 0.35 * named))()
+    axes = figure.subplots()
+    panel.draw(axes, None, "none")
+    axes.set_rasterization_zorder(None)
+    if panel.shape["kind"] == "bars":
+        axes.set_ylim(0, 1)
+    if named:
+        small_panel(axes)
+        axes.set_xlabel(panel.labels[0], fontsize=8)
+        axes.set_ylabel(panel.labels[1], fontsize=8)
+    text = svg(figure, {WALL: "wall", GOAL: "goal"})
+    # Matplotlib's pixels count from below at the figure's resolution, the coordinates of an SVG from above in points.
+    (x0, y0), (x1, y1) = axes.transData.transform([(0, 0), (1, 1)]) * 72 / figure.dpi
+    height = figure.get_figheight() * 72
+    return {
+        "svg": text,
+        "x": [x1 - x0, x0],
+        "y": [y0 - y1, height - y0],
+        "fields": panel.fields,
+        **panel.shape,
     }
-    return chart.add_params(*(alt.param(name=name, value=value) for name, value in params.items()))
 
 
-def timeline(stages: Sequence[Sequence[Any]], reasons: Sequence[str]) -> alt.LayerChart:
-    """The stages of a method's seeds: (seed, stage, start, end, alpha, why it ended)."""
-    numbers = dict.fromkeys(("stage", "start", "end", "alpha"), "number")
-    data = table(stages, {"seed": "string", **numbers, "ended": "string"})
-    colour = alt.Color(
-        "ended:N",
-        scale=alt.Scale(domain=list(reasons), range=[f"@r{k}" for k in range(len(reasons))]),
-        legend=None,
-    )
-    base = alt.Chart(data).transform_filter(SEED_SHOWN)
-    tips = [
-        "seed:N",
-        "stage:Q",
-        alt.Tooltip("start:Q", format=",d"),
-        alt.Tooltip("end:Q", format=",d"),
-        "alpha:Q",
-        "ended:N",
+def frames(run: RunResult, panels: Sequence[Panel]) -> list[Json]:
+    """Return the stages of a run, evenly chosen if there are many, with the rows of each panel."""
+    return [
+        {
+            "step": stage.step,
+            "stage": stage.stage,
+            "alpha": round(stage.alpha, 4) if np.isfinite(stage.alpha) else None,
+            "explores": stage.stage in run.explored,
+            "rows": [integers(panel, stage) for panel in panels],
+        }
+        for stage in evenly(run.curriculum, FRAMES)
     ]
-    x = alt.X("start:Q", title="environment steps", axis=STEPS, scale=alt.Scale(nice=False))
-    y = alt.Y("seed:N", title="seed", sort=None)
-    bar = base.mark_bar(stroke="@page", strokeWidth=0.8).encode(x=x, x2="end:Q", y=y, color=colour, tooltip=tips)
-    last = max((float(row[3]) for row in stages), default=1.0)
-    text = (
-        base.transform_filter(f"datum.end - datum.start > {0.05 * last:g}")
-        .transform_calculate(middle="(datum.start + datum.end) / 2", words="'α ' + format(datum.alpha, '.2~f')")
-        .mark_text(fontSize=9, color="@onbar", limit=60)
-        .encode(x="middle:Q", y=y, text="words:N")
-    )
-    hidden = alt.param(name="hiddenSeeds", value=[])
-    seeds = len({row[0] for row in stages})
-    height = (20 if seeds <= FEW_SEEDS else 13) * seeds
-    return alt.layer(bar, text).properties(width="container", height=height).add_params(hidden)
-
-
-def episodes(rows: Sequence[Sequence[Any]], threshold: float, title: str) -> alt.LayerChart:
-    """Training episodes of one run: (step, score, smooth)."""
-    data = table(rows, dict.fromkeys(("step", "score", "smooth"), "number"))
-    x = alt.X("step:Q", title="environment steps", axis=STEPS, scale=alt.Scale(nice=False))
-    y = alt.Y("score:Q", title=title, scale=alt.Scale(zero=False))
-    layers = [
-        alt.Chart(data).mark_circle(size=8, color="@faint").encode(x=x, y=y),
-        alt.Chart(data).mark_line(strokeWidth=2, color="@c0").encode(x=x, y="smooth:Q"),
-    ]
-    if np.isfinite(threshold):
-        level = alt.Chart(alt.InlineData(values=[{"y": threshold, "text": f"mastered above {threshold:g}"}]))
-        layers.append(level.mark_rule(strokeDash=[3, 3], color="@ink").encode(y="y:Q"))
-        text = level.mark_text(align="left", baseline="bottom", dy=-2, color="@ink")
-        layers.append(text.encode(x=alt.value(4), y="y:Q", text="text:N"))
-    return alt.layer(*layers).properties(width="container", height=220)

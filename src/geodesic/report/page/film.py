@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import io
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
 
 from geodesic.errors import GeodesicError
 from geodesic.records import checkpoint_path
-from geodesic.records.files import write_atomically
+from geodesic.records.files import inside, write_atomically
 from geodesic.records.reader import RunResult
 from geodesic.runs.run import load_policy
 from geodesic.tasks.task import Task
@@ -23,91 +24,102 @@ COLOURS = 32
 FILE = "film.gif"
 
 
-@dataclass(frozen=True)
-class Film:
-    """Frames as a GIF, and what is seen in it."""
+class Film(NamedTuple):
+    """A film.
+
+    Args:
+        content: The GIF.
+        caption: What it shows.
+    """
 
     content: bytes
     caption: str
 
-
-class Camera:
-    """Films agents of one task; the environment is made, and compiled, once."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.env = task.make(render_mode="rgb_array")
-
-    def film(self, run: RunResult) -> Film:
-        """An episode of the run's last policy, in a context of the target."""
-        stochastic = run.config.get("eval_policy") == "stochastic"
-        policy = load_policy(run.folder, self.task, stochastic)
-        obs, info = self.env.reset(seed=run.seed)
-        frames, every, steps, total, ended = [self._frame()], 1, 0, 0.0, False
-        while not ended:
-            obs, reward, terminated, truncated, info = self.env.step(policy(obs))
-            steps, total, ended = steps + 1, total + float(reward), bool(terminated or truncated)
-            if ended or steps % every == 0:
-                frames.append(self._frame())
-            if len(frames) > FRAMES and not ended:  # nobody knows beforehand how long an episode is
-                frames, every = frames[::2], 2 * every
-        success = {True: ", success", False: ", no success"}.get(info.get("is_success"), "")  # type: ignore[arg-type]
-        some = f", one step in {every} shown" if every > 1 else ""
-        fps = int(self.env.metadata.get("render_fps") or 15)
-        caption = f"seed {run.seed}: return {total:.4g} in {steps} steps{success}{some}"
-        return Film(gif(frames, 1000 * every // fps), caption)
-
-    def close(self) -> None:
-        self.env.close()  # type: ignore[no-untyped-call]
-
-    def _frame(self) -> Image.Image:
-        picture: Any = self.env.render()
-        image = Image.fromarray(np.asarray(picture, np.uint8))
-        image.thumbnail((SIDE, SIDE))
-        return image
+    @property
+    def url(self) -> str:
+        """The GIF within a URL."""
+        return f"data:image/gif;base64,{base64.b64encode(self.content).decode()}"
 
 
-def films(runs: list[RunResult], task: Task) -> tuple[dict[str, Film], str]:
-    """By label, a film of the first run that has a checkpoint; and why there is none, where there is none.
+def films(runs: list[RunResult], task: Task, folder: Path, trust: bool = False) -> tuple[dict[str, Film], str]:
+    """Film the first run of each label that has a checkpoint.
 
-    A task that cannot be rendered, or an agent that is not ours, is no reason to go without a page.
+    A task that cannot be rendered, or an agent that is not ours, must not prevent the page.
+
+    Args:
+        runs: The runs.
+        task: Their task.
+        folder: The folder of the run or the comparison.
+        trust: Whether code that the runs name may be run although this user did not write them.
+
+    Returns:
+        A film for each label, and why some are missing, or an empty string.
     """
     found: dict[str, Film] = {}
-    why = ""
+    reason = ""
     try:
-        camera = Camera(task)
+        env = task.make(render_mode="rgb_array")
     except Exception as error:
-        return {}, f"{task.name} gives no pictures: {error}"
-    for run in runs:
-        if run.label in found or not checkpoint_path(run.folder).exists():
-            continue
-        try:
-            found[run.label] = camera.film(run)
-            _keep(run.folder / "figures" / FILE, found[run.label])
-        except Exception as error:  # whatever a simulator without a screen makes of it
-            why = f"no film of {run.label}: {error}"
-            if not found:  # the next would end in the same way
-                break
-    camera.close()
-    return found, why
+        return {}, f"{task.name} cannot be rendered: {error}"
+    with contextlib.closing(env):
+        for run in runs:
+            if run.label in found or not checkpoint_path(run.folder).exists():
+                continue
+            try:
+                found[run.label] = _film(run, task, env, trust)
+                _keep(folder, run, found[run.label])
+            except Exception as error:  # a simulator without a screen raises anything
+                reason = f"no film of {run.label}: {error}"
+                if not found:  # the next would fail in the same way
+                    break
+    return found, reason
 
 
-def _keep(path: Path, film: Film) -> None:
-    """Beside the figures, for slides; a folder that cannot be written still has its page."""
-    try:
-        write_atomically(path, lambda file: file.write(film.content))
-    except GeodesicError:
-        return
+def _film(run: RunResult, task: Task, env: Any, trust: bool) -> Film:
+    """Film an episode of the run's last policy in a context of the target."""
+    policy = load_policy(run.folder, task, run.config.eval_policy == "stochastic", trust=trust)
+    obs, info = env.reset(seed=run.seed)
+    frames, every, steps, total, ended = [_frame(env)], 1, 0, 0.0, False
+    while not ended:
+        obs, reward, terminated, truncated, info = env.step(policy(obs))
+        steps, total, ended = steps + 1, total + float(reward), bool(terminated or truncated)
+        if ended or steps % every == 0:
+            frames.append(_frame(env))
+        if len(frames) > FRAMES and not ended:  # the length of an episode is not known in advance
+            frames, every = frames[::2], 2 * every
+    success = {True: ", success", False: ", no success"}.get(info.get("is_success"), "")
+    skipped = f", one step in {every} shown" if every > 1 else ""
+    fps = int(env.metadata.get("render_fps") or 15)
+    caption = f"seed {run.seed}: return {total:.4g} in {steps} steps{success}{skipped}"
+    return Film(gif(frames, 1000 * every // fps), caption)
+
+
+def _frame(env: Any) -> Image.Image:
+    image = Image.fromarray(np.asarray(env.render(), np.uint8))
+    image.thumbnail((SIDE, SIDE))
+    return image
+
+
+def _keep(folder: Path, run: RunResult, film: Film) -> None:
+    """Write the film next to the figures, for slides; a folder that is not writable only goes without it."""
+    with contextlib.suppress(GeodesicError):
+        place = inside(folder, *run.folder.relative_to(folder).parts, "figures")
+        write_atomically(place / FILE, lambda file: file.write(film.content))
 
 
 def gif(frames: list[Image.Image], milliseconds: int, colours: int = COLOURS) -> bytes:
-    """A film that loops; one palette for all frames, taken from some of them side by side."""
-    some = frames[:: -(-len(frames) // 6)]
-    width, height = (max(sizes) for sizes in zip(*(frame.size for frame in some)))
-    strip = Image.new("RGB", (len(some) * width, height))
-    for place, frame in enumerate(some):
-        strip.paste(frame, (place * width, 0))
-    palette = strip.quantize(colours)
+    """Encode frames as a GIF that loops.
+
+    Args:
+        frames: The frames, of one size.
+        milliseconds: How long each is shown.
+        colours: The size of the palette, which all frames share.
+
+    Returns:
+        The GIF.
+    """
+    strip = np.hstack([np.asarray(frame) for frame in frames[:: -(-len(frames) // 6)]])
+    palette = Image.fromarray(strip).quantize(colours)
     out = io.BytesIO()
     first, *rest = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     first.save(out, "GIF", save_all=True, append_images=rest, duration=max(20, milliseconds), loop=0)

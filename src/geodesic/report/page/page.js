@@ -4,59 +4,92 @@
   const root = document.documentElement;
   const one = (query, from = document) => from.querySelector(query);
   const all = (query, from = document) => [...from.querySelectorAll(query)];
-  const state = { hidden: [], hiddenSeeds: [], focus: "", view: Object.keys(data.axes)[0], bands: one("#bands").value, each: false, points: false, level: one("#level").checked };
+  const state = { hidden: [], hiddenSeeds: [], focus: "", view: Object.keys(data.views)[0], bands: one("#bands").value, each: false, points: false, level: one("#level").checked };
   const views = {}; // id of a chart -> its Vega view
-  const panels = [];
 
-  // Theme: colours are named after an @ in every chart.
+  // Theme: colours are CSS variables for the page, values for the charts.
   const dark = () => root.dataset.theme === "dark";
   const colours = () => data.themes[dark() ? "dark" : "light"];
-  const themed = (spec, extra = {}) => {
-    const known = { ...colours(), ...extra };
-    return JSON.parse(JSON.stringify(spec), (_, value) =>
-      typeof value === "string" && value[0] === "@" && value.slice(1) in known ? known[value.slice(1)] : value);
-  };
-  const look = () => {
+
+  // Charts are Vega-Lite. A table comes as the names of its columns and its rows.
+  const values = ({ columns, rows }) => rows.map((row) => Object.fromEntries(columns.map((name, k) => [name, row[k]])));
+  const quantity = (field, more = {}) => ({ field, type: "quantitative", ...more });
+  const name = (field, more = {}) => ({ field, type: "nominal", ...more });
+  const steps = (field) => quantity(field, { title: "environment steps", axis: { format: "~s", tickCount: 6 }, scale: { nice: false } });
+  const params = (...names) => names.map((each) => ({ name: each, value: state[each] }));
+  const seedShown = "indexof(hiddenSeeds, toString(datum.seed)) < 0";
+
+  function learning() {
+    const known = colours(), shown = "indexof(hidden, datum.label) < 0", inFocus = "focus === '' || focus === datum.label";
+    const x = steps("step"), y = quantity("middle", { title: data.views[state.view].axis, scale: { zero: false } });
+    const color = name("label", { scale: { domain: data.labels, range: data.labels.map((_, k) => known[`c${k}`]) }, legend: null });
+    const strokeDash = name("label", { scale: { domain: data.labels, range: data.dashes }, legend: null });
+    const opacity = { condition: { test: inFocus, value: 1 }, value: 0.15 };
+    const curves = (mark, encoding, ...tests) => ({ data: { name: "curves" }, mark, encoding: { x, ...encoding }, transform: [`${shown} && datum.view === view`, ...tests].map((filter) => ({ filter })) });
+    const seeds = (mark, encoding, ...tests) => ({ data: { name: "seeds" }, mark, encoding: { x, color, ...encoding }, transform: [`each && ${shown} && ${seedShown} && datum.kind === split(view, ' ')[1]`, ...tests].map((filter) => ({ filter })) });
+    const tooltip = [
+      name("label", { title: "method" }), quantity("step", { format: ",d" }), quantity("middle", { title: "smoothed", format: ".4g" }),
+      quantity("low", { format: ".4g" }), quantity("high", { format: ".4g" }), quantity("raw", { title: "before smoothing", format: ".4g" }),
+    ];
+    const layer = [
+      curves({ type: "area", opacity: 0.15 }, { y: quantity("low"), y2: { field: "high" }, color }, "bands === 'all' || (bands === 'one' && focus === datum.label)"),
+      seeds({ type: "line", strokeWidth: 0.8, opacity: 0.45 }, { y: quantity("smooth"), detail: name("seed"), tooltip: [name("label"), name("seed"), quantity("step"), quantity("smooth")] }),
+      seeds({ type: "circle", size: 10, opacity: 0.35 }, { y: quantity("raw") }, "points"),
+      curves({ type: "line", strokeWidth: 2.4 }, { y, color, strokeDash, opacity }),
+      curves({ type: "circle", size: 18 }, { y: quantity("raw"), color, opacity }, "points"),
+      curves({ type: "circle", size: 90, opacity: 0.001 }, { y, tooltip }),
+    ];
+    if (data.solved !== null) {
+      const level = (mark, encoding) => ({ data: { values: [{ y: data.solved, text: data.level }] }, transform: [{ filter: "level && split(view, ' ')[1] === 'scores'" }], mark: { ...mark, color: known.ink }, encoding: { y: quantity("y"), ...encoding } });
+      layer.push(level({ type: "rule", strokeDash: [3, 3] }, {}));
+      layer.push(level({ type: "text", align: "left", baseline: "bottom", dy: -2 }, { x: { value: 4 }, text: name("text") }));
+    }
+    const datasets = { curves: values(data.curves), seeds: values(data.seed_curves) };
+    return { width: "container", height: 380, datasets, params: params(...Object.keys(state)), layer };
+  }
+
+  function timeline({ table, height }) {
+    const known = colours(), last = Math.max(...table.rows.map((row) => row[table.columns.indexOf("end")]));
+    const y = name("seed", { title: "seed", sort: null });
+    const color = name("ended", { scale: { domain: data.reasons, range: data.reasons.map((_, k) => known[`r${k}`]) }, legend: null });
+    const tooltip = [name("seed"), quantity("stage"), quantity("start", { format: ",d" }), quantity("end", { format: ",d" }), quantity("alpha"), name("ended")];
+    const words = { calculate: "'α ' + format(datum.alpha, '.2~f')", as: "words" }, middle = { calculate: "(datum.start + datum.end) / 2", as: "middle" };
+    const layer = [
+      { mark: { type: "bar", stroke: known.page, strokeWidth: 0.8 }, encoding: { x: steps("start"), x2: { field: "end" }, y, color, tooltip } },
+      { mark: { type: "text", fontSize: 9, color: known.onbar, limit: 60 }, encoding: { x: quantity("middle"), y, text: name("words") }, transform: [{ filter: `datum.end - datum.start > ${0.05 * last}` }, middle, words] },
+    ];
+    return { width: "container", height, data: { values: values(table) }, transform: [{ filter: seedShown }], params: params("hiddenSeeds"), layer };
+  }
+
+  const chartConfig = () => {
     const ink = colours().ink, faint = colours().faint, text = { labelColor: ink, titleColor: ink };
     const axis = { ...text, domainColor: faint, tickColor: faint, gridColor: faint, gridOpacity: 0.35, titleFontWeight: "normal" };
     return { background: "transparent", font: "system-ui, sans-serif", axis, legend: text, view: { stroke: faint } };
   };
-  // Errors only: charts without rows, of which there are some by design, make Vega wonder.
-  const menu = { export: true, source: false, compiled: false, editor: false };
-  const embed = (place, spec, actions) => vegaEmbed(place, spec, { renderer: "svg", logLevel: 1, actions, config: look(), tooltip: { theme: dark() ? "dark" : "light" } });
-
-  async function chart(id) {
-    const place = document.getElementById(id === "learning" ? "learning-chart" : id);
+  const actions = { export: true, source: false, compiled: false, editor: false };
+  async function embed(id, spec) {
     views[id]?.finalize();
-    views[id] = (await embed(place, themed(data.charts[id], { axis: data.axes[state.view] }), menu)).view;
+    // Errors only: Vega warns about charts without rows, which some are by design.
+    const options = { mode: "vega-lite", renderer: "svg", logLevel: 1, actions, config: chartConfig(), tooltip: { theme: dark() ? "dark" : "light" } };
+    views[id] = (await vegaEmbed(document.getElementById(id), spec, options)).view;
   }
   async function draw() {
-    all(".swatch").forEach((swatch, k) => { swatch.style.color = colours()[`c${k}`]; });
-    for (const id of Object.keys(data.charts)) await chart(id);
-    for (const panel of panels) {
-      panel.views.forEach((view) => view.finalize());
-      panel.views = [];
-      panel.frame = null;
-      for (const [k, place] of panel.places.entries()) {
-        const picture = data.pictures[k], width = Math.max(110, place.clientWidth - 60);
-        const spec = { ...themed(picture.spec, { method: colours()[`c${panel.method}`] }), autosize: { type: "fit-x", contains: "padding" }, width: place.clientWidth, height: width * picture.aspect };
-        panel.views.push((await embed(place, spec, false)).view);
-      }
-    }
+    for (const [name, colour] of Object.entries(colours())) root.style.setProperty(`--${name}`, colour);
+    await embed("learning-chart", learning());
+    for (const [k, each] of data.timelines.entries()) await embed(`timeline-${k}`, timeline(each));
     await apply();
-    await show();
   }
 
-  // What is shown: every chart takes the signals that it has.
+  // Every chart takes the signals that it has.
   async function apply() {
     const waiting = Object.entries(views).map(([id, view]) => {
-      const known = id === "learning" ? Object.keys(state) : id.startsWith("timeline") ? ["hiddenSeeds"] : [];
+      const known = id === "learning-chart" ? Object.keys(state) : ["hiddenSeeds"];
       known.forEach((name) => view.signal(name, state[name]));
       return view.runAsync();
     });
     all("figure[data-method]").forEach((figure) => { figure.hidden = state.hidden.includes(data.labels[figure.dataset.method]); });
     all("figure[data-label]").forEach((figure) => { figure.hidden = state.hidden.includes(figure.dataset.label); });
-    one("#band-note").textContent = `${data.bands[state.view]}. Lines: rolling mean of ${data.window} evaluations. Bands and means are over all seeds, whichever are ticked.`;
+    one("#band-note").textContent = `${data.views[state.view].caption}. Lines: rolling mean of ${data.window} evaluations. Bands and means are over all seeds, whichever are ticked.`;
     await Promise.all(waiting);
   }
   const change = (values) => { Object.assign(state, values); return apply(); };
@@ -74,34 +107,79 @@
   one("#bands").addEventListener("change", (event) => change({ bands: event.target.value }));
   one("#view").addEventListener("change", async (event) => {
     state.view = event.target.value;
-    await chart("learning"); // its axis has another name
+    await embed("learning-chart", learning()); // its axis has another name
     await apply();
   });
   for (const id of ["points", "each", "level"]) one(`#${id}`).addEventListener("change", (event) => change({ [id]: event.target.checked }));
 
-  // The curriculum: one slider over the steps, and in each panel the stage that was in force.
+  // The curriculum: one slider over the steps, and in each panel the stage in force. The SVG of a panel has its axes,
+  // walls, goals and target; the contexts of a stage are added to it.
   const slider = one("#step"), play = one("#play"), seed = one("#seed");
-  all(".panel").forEach((figure) => panels.push({ figure, method: figure.dataset.method, places: all(".picture", figure), now: one(".now", figure), views: [], frame: null }));
   const rows = (fields, numbers) => {
     const found = [];
     for (let k = 0; k < numbers.length; k += fields.length)
       found.push(Object.fromEntries(fields.map(([name, offset, scale], f) => [name, offset + numbers[k + f] * scale])));
     return found;
   };
-  async function show() {
+  const viridis = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"];
+  const digits = (value) => Number(value.toPrecision(4));
+  const percent = (value) => `${(100 * value).toFixed(1)} % of the mass`;
+  const element = (name, attributes, title) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
+    made.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "title")).textContent = title;
+    return made;
+  };
+  const mark = {
+    dots: (panel, row, colour) => {
+      const [factor, least, most] = panel.area, moves = row.progress >= 0;
+      const radius = Math.sqrt(Math.min(Math.max(factor * row.fraction, least), most) / Math.PI);
+      const fill = moves ? viridis[Math.round(row.progress * (viridis.length - 1))] : colour;
+      const title = `${digits(row.x)}, ${digits(row.y)}: ${percent(row.fraction)}${moves ? `, progress ${row.progress.toFixed(2)}` : ""}`;
+      return element("circle", { cx: across(panel, row.x), cy: down(panel, row.y), r: radius, style: `fill: ${fill}; opacity: 0.65; stroke: var(--faint); stroke-width: ${moves ? 0.3 : 0}` }, title);
+    },
+    bars: (panel, row, colour) => {
+      const title = `${panel.names ? panel.names[row.x] : digits(row.x)}: ${percent(row.fraction)}`;
+      return box(panel, [row.x + panel.left, row.x + panel.right], [row.fraction, 0], `fill: ${colour}; opacity: 0.6`, title);
+    },
+    cells: (panel, row) => {
+      const shade = `fill: color-mix(in oklab, var(--heat1) ${100 * Math.sqrt(row.fraction)}%, var(--heat0))`;
+      return box(panel, [row.column - 0.5, row.column + 0.5], [row.row - 0.5, row.row + 0.5], shade, `row ${row.row}, column ${row.column}: ${percent(row.fraction)}`);
+    },
+  };
+  const across = (panel, value) => panel.x[0] * value + panel.x[1];
+  const down = (panel, value) => panel.y[0] * value + panel.y[1];
+  const box = (panel, [left, right], [top, bottom], style, title) => {
+    const x = across(panel, left), y = down(panel, top);
+    return element("rect", { x, y, width: across(panel, right) - x, height: down(panel, bottom) - y, style }, title);
+  };
+  const figures = all(".panel").map((figure) => ({ figure, method: figure.dataset.method, now: one(".now", figure), frame: null, groups: all(".picture", figure).map((place, k) => {
+    // Names within an SVG must differ from those of the other panels.
+    const own = `p${figure.dataset.method}-${k}-`;
+    place.innerHTML = data.panels[k].svg.replaceAll('id="', `id="${own}`).replaceAll('href="#', `href="#${own}`).replaceAll("url(#", `url(#${own}`);
+    const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
+    group.classList.add("contexts");
+    one("svg", place).append(group);
+    return group;
+  }) }));
+  function show() {
     if (!slider) return;
     const step = Math.round((data.steps * slider.value) / slider.max);
     one("#step-now").textContent = `step ${step.toLocaleString("en")}`;
     slider.setAttribute("aria-valuetext", `step ${step}`);
-    await Promise.all(panels.flatMap((panel) => {
+    for (const panel of figures) {
       const frames = data.curricula[data.labels[panel.method]][seed.value] ?? [];
-      const frame = frames.filter((each) => each.s <= step).at(-1) ?? null;
-      if (frame === panel.frame && frame) return [];
+      const frame = frames.filter((each) => each.step <= step).at(-1) ?? null;
+      if (frame === panel.frame && frame) continue;
       panel.frame = frame;
-      const alpha = frame && frame.a !== null ? `, α ${frame.a.toFixed(2)}` : "";
-      panel.now.textContent = frame ? `stage ${frame.k}${alpha}${frame.e ? ", exploring for the metric" : ""}` : "nothing kept";
-      return panel.views.map((view, k) => view.data("frame", frame ? rows(data.pictures[k].fields, frame.m[k]) : []).runAsync());
-    }));
+      const alpha = frame && frame.alpha !== null ? `, α ${frame.alpha.toFixed(2)}` : "";
+      panel.now.textContent = frame ? `stage ${frame.stage}${alpha}${frame.explores ? ", exploring" : ""}` : "no stage recorded";
+      panel.groups.forEach((group, k) => {
+        const description = data.panels[k];
+        const marks = frame ? rows(description.fields, frame.rows[k]) : [];
+        group.replaceChildren(...marks.map((row) => mark[description.kind](description, row, `var(--c${panel.method})`)));
+      });
+    }
   }
   let timer = 0;
   function stop() {
@@ -126,7 +204,7 @@
     });
   }
 
-  // Tables: a heading sorts; what is not known comes last either way.
+  // Tables: a heading sorts; what is not known comes last in either direction.
   const number = (text) => ({ inf: Infinity, "-inf": -Infinity }[text] ?? Number(text));
   all("table.sortable thead button").forEach((button) => button.addEventListener("click", () => {
     const heading = button.closest("th"), table = button.closest("table"), body = one("tbody", table);
@@ -152,7 +230,7 @@
     const source = document.getElementById(button.dataset.copy);
     try {
       await navigator.clipboard.writeText(source.textContent);
-    } catch { // a page from disk may not be let near the clipboard this way
+    } catch { // browsers may deny a page from disk this access to the clipboard
       getSelection().selectAllChildren(source);
       document.execCommand("copy");
     }
@@ -193,6 +271,7 @@
     wait = setTimeout(() => { ready = draw(); }, 200);
   });
   if (pause && matchMedia("(prefers-reduced-motion: reduce)").matches) addEventListener("load", () => hold(true));
+  show();
   ready = draw();
   ready.then(() => { root.dataset.ready = "yes"; });
 })();

@@ -1,7 +1,7 @@
-"""Who does the runs of a comparison: worker processes on this machine, or Ray on as many as there are."""
+"""Executors run the jobs of a comparison: in worker processes on this machine, or on a Ray cluster."""
 
-from geodesic.runs.executors.base import Executor, Job, Listen, Update
+from geodesic.runs.executors.base import Executor, Job, JobResult
 from geodesic.runs.executors.local import LocalProcesses
 from geodesic.runs.executors.ray import RayTasks
 
-__all__ = ["Executor", "Job", "Listen", "LocalProcesses", "RayTasks", "Update"]
+__all__ = ["Executor", "Job", "JobResult", "LocalProcesses", "RayTasks"]

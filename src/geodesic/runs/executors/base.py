@@ -1,176 +1,210 @@
-"""The contract of an executor, and what doing a job means wherever it is done.
+"""The contract of an executor, and what all executors share.
 
-A job is one or more runs that train at once. It can be done again from wherever it was broken off.
+A job is one or more runs that train in one program. It can be repeated at any time: its runs resume from their
+checkpoints. Executors do not report progress; read it from the run folders (`geodesic.records.status`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from geodesic.errors import RunFailed
-from geodesic.records import RunConfig, begun, finished
-from geodesic.tasks import Task
+from geodesic.errors import format_error, printable
+from geodesic.records import RunConfig, finished
+from geodesic.runs.stopping import Stopping
 
-SAY_EVERY = 0.3  # seconds between two messages of a job
+MAX_ATTEMPTS = 3
 SAVE_EVERY = 20.0  # seconds between two checkpoints of a job
+STOP_SECONDS = 60.0  # for jobs to reach the end of their segment after they are asked to stop
 
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that train at once, and their folders.
+    """Runs that train in one program.
 
-    task: packed, for tasks that have no name (see `pack`). owner: the token of the comparison's locks, with which the
-    job, done again elsewhere, takes its folders over. save_every: seconds between checkpoints.
+    Args:
+        configs: The configuration of each run.
+        folders: The folder of each run.
+        objects: Objects that have no name to import them by, such as a user's own task, packed by cloudpickle.
+        owner: The token of the folders' locks. A repeated job has the same token, so it takes over the folders of an
+            attempt whose worker was lost.
+        save_every: Seconds between checkpoints.
     """
 
     configs: tuple[RunConfig, ...]
     folders: tuple[Path, ...]
-    task: bytes | None = None
+    objects: bytes | None = None
     owner: str = ""
     save_every: float = SAVE_EVERY
 
-    @property
-    def name(self) -> str:
-        first = run_name(self.configs[0])
-        return first if len(self.configs) == 1 else f"{first} and {len(self.configs) - 1} more"
-
-    @property
-    def steps(self) -> int:
-        return sum(config.steps for config in self.configs)
-
-
-def run_name(config: RunConfig) -> str:
-    return f"{config.label} seed {config.seed}"
-
-
-def unfinished(job: Job) -> list[str]:
-    """The names of its runs that are not done."""
-    return [run_name(config) for config, folder in zip(job.configs, job.folders) if not finished(folder)]
-
 
 @dataclass(frozen=True)
-class Update:
-    """What is heard of a job: steps done in all its runs, and a note for the progress bar; at its end, what failed."""
+class JobResult:
+    """The end of a job.
 
-    job: int
-    steps: int = 0
-    note: str = ""
-    ended: bool = False
-    failed: dict[str, str] = field(default_factory=dict)  # name of the run -> why, in one line
+    Args:
+        job: The job.
+        failed: The reason in one line for each run that failed, by the name of the run.
+    """
 
-    @property
-    def error(self) -> str:
-        return "; ".join(dict.fromkeys(self.failed.values()))
-
-
-Listen = Callable[[Job, Update], None]
-Say = Callable[[int, str], None]  # (steps done, note)
+    job: Job
+    failed: dict[str, str] = field(default_factory=dict)
 
 
 class Executor(Protocol):
-    """Asked to stop (Ctrl-C, SIGTERM), it asks its workers to stop between segments and raises KeyboardInterrupt once
-    they have; asked again, it ends them at once."""
+    """Runs jobs, here or elsewhere."""
 
     def at_once(self, runs: int) -> int:
-        """How many of so many runs train best in one program here."""
+        """Return how many of this many runs should share one program.
 
-    def run(self, jobs: Sequence[Job], listen: Listen) -> dict[str, str]:
-        """Do all jobs; what failed: name of the run -> why, in one line."""
+        Args:
+            runs: The number of runs.
+        """
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[JobResult | None]:
+        """Run all jobs and yield each job's result as it ends.
+
+        A job whose worker is lost is repeated, up to `MAX_ATTEMPTS` attempts. Closing the iterator ends all workers.
+        While no job ends, None is yielded now and then, so that the caller can renew its locks.
+
+        Args:
+            jobs: The jobs, in the order in which they should start.
+
+        Yields:
+            The result of each job, and None between them.
+
+        Raises:
+            KeyboardInterrupt: After a first Ctrl-C or SIGTERM, once every worker has saved its runs at the end of its
+                segment; after a second one, at once.
+        """
 
 
-def pack(task: Task) -> bytes | None:
-    """A task that only this process knows, for others; nothing for one that can be found by its reference."""
-    if task.reference is not None:
-        return None
-    import cloudpickle
+def run_name(config: RunConfig) -> str:
+    """Return the name of a run within its comparison.
 
-    packed: bytes = cloudpickle.dumps(task)
-    return packed
-
-
-def unpack(packed: bytes | None) -> Task | None:
-    if packed is None:
-        return None
-    import cloudpickle
-
-    task: Task = cloudpickle.loads(packed)
-    return task
-
-
-def do(job: Job, say: Say, task: Task | None = None) -> dict[str, Exception]:
-    """Take up the runs that were broken off, together where they stopped together, and start the others.
-
-    What failed: name of the run -> error. Runs that do not train together fail apart.
+    Args:
+        config: The configuration of the run.
     """
-    from geodesic.runs import run
-
-    known = task if task is not None else unpack(job.task)
-    steps = [config.steps if finished(folder) else 0 for config, folder in zip(job.configs, job.folders)]
-    last = [0.0]
-    failed: dict[str, Exception] = {}
-
-    def watch(places: Sequence[int]) -> run.Watch:
-        def tell(index: int, now: run.Progress) -> None:
-            steps[places[index]] = now.step
-            if time.monotonic() - last[0] > SAY_EVERY:
-                last[0] = time.monotonic()
-                say(sum(steps), f"stage {now.stage} α {now.alpha:.2f} target {now.target_score:.1f}")
-
-        return tell
-
-    for places, going_on in groups(job):
-        configs, folders = [job.configs[i] for i in places], [job.folders[i] for i in places]
-        begin = run.resume if going_on else run.start
-        lost: dict[int, str] = {}
-        try:
-            batch = begin(configs, folders, known, watch(places), job.owner)
-            batch.checkpoint_seconds, lost = job.save_every, batch.lost
-            batch.train()
-        except Exception as error:
-            for index, (config, folder) in enumerate(zip(configs, folders)):
-                if not finished(folder):
-                    failed[run_name(config)] = RunFailed(lost[index]) if index in lost else error
-    return failed
+    return printable(f"{config.label} seed {config.seed}")
 
 
-def answer(index: int, job: Job, say: Callable[[Update], None]) -> Update:
-    """Do a job of a list; what is to be said at its end."""
+def unfinished(job: Job) -> list[str]:
+    """Return the names of the runs of a job that are not finished.
+
+    Args:
+        job: The job.
+    """
+    return [run_name(config) for config, folder in zip(job.configs, job.folders) if not finished(folder)]
+
+
+def run_in_worker(job: Job) -> dict[str, str]:
+    """Run a job in this process, a worker, and return why runs failed; see `JobResult`.
+
+    Args:
+        job: The job.
+    """
+    from geodesic.runs.run import run_job  # imports JAX, which the driver does not need
+
     try:
-        failed = {name: why(error) for name, error in do(job, lambda *now: say(Update(index, *now))).items()}
+        return {name: format_error(error) for name, error in run_job(job).items()}
     except Exception as error:
-        failed = dict.fromkeys(unfinished(job), why(error))
-    return Update(index, job.steps, ended=True, failed=failed)
+        return dict.fromkeys(unfinished(job), format_error(error))
 
 
-def groups(job: Job) -> list[tuple[list[int], bool]]:
-    """Which unfinished runs of a job go on together: [(places in the job, whether there is a checkpoint)].
+def last_change(job: Job) -> float:
+    """Return when a file of the job's runs last changed, in seconds since the epoch; 0 without files.
 
-    Those that were started together and have a checkpoint of one segment in common, and, from the start, those that
-    have none; with them those that a kill left at their first checkpoint. What cannot be read comes last, alone.
+    The lock of a folder is touched every few seconds while its run writes, so a worker whose job has no recent change
+    is dead or blocked.
+
+    Args:
+        job: The job.
     """
-    from geodesic.runs.run import standing
-
-    left = [place for place, folder in enumerate(job.folders) if not finished(folder)]
-    stands = {place: standing(job.configs[place], job.folders[place]) for place in left}
-    unread = [place for place in left if begun(job.folders[place]) and not stands[place].segments]
-    fresh = [place for place in left if not begun(job.folders[place])]
-    going = [place for place in left if stands[place].segments]
-    at_start = [place for place in going if fresh and stands[place].segments == (0,)]
-    found = [(sorted([*fresh, *at_start]), bool(at_start))] if fresh else []
-    going = sorted(set(going) - set(at_start), key=lambda place: (stands[place].segments, place), reverse=True)
-    while going:
-        first = stands[going[0]]
-        mates = [place for place in going if stands[place].beside == first.beside]
-        chosen = max(([place for place in mates if at in stands[place].segments] for at in first.segments), key=len)
-        found.append((sorted(chosen), True))
-        going = [place for place in going if place not in chosen]
-    return [*found, *(([place], True) for place in unread)]
+    return max((_modified(path) for folder in job.folders for path in [folder, *folder.rglob("*")]), default=0.0)
 
 
-def why(error: BaseException) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # replaced or removed meanwhile
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A job, how often it has been tried, and when this attempt began."""
+
+    job: Job
+    number: int = 0
+    started: float = 0.0
+
+
+class Dispatcher:
+    """Gives the jobs of a comparison to workers and repeats those that are lost: the loop that all executors share.
+
+    Args:
+        jobs: The jobs, in the order in which they should start.
+    """
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self.waiting = deque(Attempt(job) for job in jobs)
+        self.stopping = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a worker has a job."""
+        raise NotImplementedError
+
+    def assign(self) -> None:
+        """Give waiting jobs to workers that have none."""
+        raise NotImplementedError
+
+    def receive(self) -> Iterator[JobResult]:
+        """Wait a moment, and yield the results of jobs that ended; jobs whose workers are lost wait again."""
+        raise NotImplementedError
+
+    def ask_to_stop(self) -> None:
+        """Ask every worker to stop at the end of its segment."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """End all workers at once."""
+        raise NotImplementedError
+
+    def run(self, stop: Stopping) -> Iterator[JobResult | None]:
+        """Run all jobs and yield each job's result as it ends, and None between them.
+
+        Args:
+            stop: Whether a signal has asked this process to stop.
+        """
+        try:
+            while not stop.asked and (self.waiting or self.busy):
+                self.assign()
+                yield from self.receive()
+                yield None
+            if stop.asked:
+                self.stopping = True
+                self.ask_to_stop()
+                deadline = time.monotonic() + STOP_SECONDS
+                while self.busy and time.monotonic() < deadline:
+                    yield from self.receive()
+                raise KeyboardInterrupt
+        finally:
+            self.end()
+
+    def next(self) -> Attempt:
+        """Remove the first job that waits, for its next attempt."""
+        attempt = self.waiting.popleft()
+        return replace(attempt, number=attempt.number + 1, started=time.monotonic())
+
+    def retry(self, attempt: Attempt, reason: str) -> list[JobResult]:
+        """Let a job whose worker was lost wait again, before all others; its result if that was the last attempt."""
+        if self.stopping or attempt.number < MAX_ATTEMPTS:
+            self.waiting.appendleft(attempt)
+            return []
+        failed = dict.fromkeys(unfinished(attempt.job), f"its worker {reason}, {MAX_ATTEMPTS} times")
+        return [JobResult(attempt.job, failed)]

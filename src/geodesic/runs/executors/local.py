@@ -1,150 +1,249 @@
 """Jobs in worker processes on this machine.
 
-A worker that falls silent or dies is ended, and its job is taken up again from the last checkpoints.
+A worker that dies or stalls is ended, and its job resumes from the last checkpoints in another one. Each worker has its
+own pipe, so a worker that is killed in the middle of a message damages no other. A driver that is killed closes
+all pipes: that is how workers notice, whatever they are doing, and exit. Checkpoints remain.
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import queue
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
-from multiprocessing.connection import wait
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 
 from geodesic.checks import as_count
-from geodesic.runs.executors.base import Job, Listen
-from geodesic.runs.executors.ledger import STOP_SECONDS, Ledger
-from geodesic.runs.executors.worker import Worker
-from geodesic.runs.stopping import Stopping
+from geodesic.runs.executors.base import Attempt, Dispatcher, Job, JobResult, last_change, run_in_worker
+from geodesic.runs.stopping import SIGNALS, Stopping
+from geodesic.runtime import configure_process
 
 CONTEXT = multiprocessing.get_context("spawn")
 STALL_SECONDS = 600.0  # longer than any compilation
-LOOK_SECONDS = 0.5  # between two looks at who fell silent
-LEAVE_SECONDS = 5.0  # that a worker has to leave by itself, when it has nothing to do or nobody to tell
+POLL_SECONDS = 0.5  # between two checks for stalled workers
+EXIT_SECONDS = 5.0  # for a worker to exit by itself when its pipe is closed
 
 
 class LocalProcesses:
-    """As many worker processes as there are cores, or jobs, or as asked; one where there is an accelerator."""
+    """Worker processes on this machine.
+
+    Args:
+        workers: The number of processes; by default one per core, or a single one if there is an accelerator.
+    """
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = None if workers is None else as_count(workers, "workers")
-        self._ahead: list[Worker] = []
+        self._warm: list[Worker] = []
 
     def at_once(self, runs: int) -> int:
+        """Return `runs` with an accelerator, which trains them best in one program, and otherwise 1.
+
+        Args:
+            runs: The number of runs.
+        """
         return runs if has_accelerator() else 1
 
-    def run(self, jobs: Sequence[Job], listen: Listen) -> dict[str, str]:
-        started, self._ahead = self._ahead, []
-        return Pool(jobs, self._size(len(jobs)), listen, started).run()
+    def run(self, jobs: Sequence[Job]) -> Iterator[JobResult | None]:
+        """Run all jobs and yield each job's result as it ends; see `Executor.run`.
 
-    @contextmanager
-    def ahead(self, jobs: int) -> Iterator[None]:
-        """Workers for so many jobs start now and import while the caller plans; `run` takes them.
+        Args:
+            jobs: The jobs, in the order in which they should start.
+        """
+        workers, self._warm = self._warm, []
+        with Stopping() as stop:
+            yield from Pool(jobs, self._size(len(jobs)), workers).run(stop)
 
-        They are ended here where it comes to nothing: SIGTERM, by which an exit ends processes, only asks them.
+    @contextlib.contextmanager
+    def warm_up(self, jobs: int) -> Iterator[None]:
+        """Start workers early: they import while the caller plans, and `run` uses them.
+
+        Args:
+            jobs: The number of jobs to expect.
         """
         try:
             for _ in range(self._size(jobs)):
-                self._ahead.append(Worker(CONTEXT))
+                self._warm.append(Worker())
             yield
-        finally:
-            for worker in self._ahead:
+        finally:  # unused workers: the exit of this process would send them SIGTERM, which only asks, and wait forever
+            for worker in self._warm:
                 worker.end()
-            self._ahead = []
+            self._warm = []
 
     def _size(self, jobs: int) -> int:
         return min(jobs, self.workers or (1 if has_accelerator() else os.cpu_count() or 1))
 
 
-class Pool:
-    """Worker processes that take jobs one after another."""
+class Pool(Dispatcher):
+    """Worker processes that take one job after another.
 
-    def __init__(self, jobs: Sequence[Job], size: int, listen: Listen, workers: list[Worker]) -> None:
-        self.ledger = Ledger(jobs, listen)
+    Args:
+        jobs: The jobs.
+        size: The largest number of workers.
+        workers: Workers that have been started already.
+    """
+
+    def __init__(self, jobs: Sequence[Job], size: int, workers: list[Worker]) -> None:
+        super().__init__(jobs)
         self.size = size
         self.workers = workers
 
     @property
-    def busy(self) -> list[Worker]:
-        return [worker for worker in self.workers if worker.job is not None]
+    def busy(self) -> bool:
+        """Whether a worker has a job."""
+        return any(worker.attempt is not None for worker in self.workers)
 
-    def run(self) -> dict[str, str]:
-        with Stopping() as stop:
-            try:
-                while not stop.asked and (self.ledger or self.busy):
-                    self._hand_out()
-                    self._hear()
-                    self._look_after()
-                if stop.asked:
-                    self._stop()
-                    raise KeyboardInterrupt
-            finally:
-                for worker in self.workers:
-                    worker.end(0.0 if worker.job is not None else LEAVE_SECONDS)
-        return self.ledger.failed
+    def assign(self) -> None:
+        """Give waiting jobs to idle workers, and start more workers up to the size of the pool."""
+        for worker in self.workers:
+            if self.waiting and worker.attempt is None:
+                worker.assign(self.next())
+        while self.waiting and len(self.workers) < self.size:
+            self.workers.append(Worker())
+            self.workers[-1].assign(self.next())
 
-    def _hand_out(self) -> None:
-        while self.ledger and len(self.busy) < self.size:
-            idle = next((worker for worker in self.workers if worker.job is None), None)
-            if idle is None:
-                idle = Worker(CONTEXT)
-                self.workers.append(idle)
-            index = self.ledger.next()
-            idle.give(index, self.ledger.jobs[index])
+    def receive(self) -> Iterator[JobResult]:
+        """Wait a moment for results, and end workers that died, or whose runs have written nothing for too long."""
+        pipes = {worker.pipe: worker for worker in self.workers}
+        for pipe in wait(list(pipes), POLL_SECONDS):  # the pipe of a process that dies becomes readable too
+            result = pipes[pipe].receive()  # type: ignore[index]
+            if result is not None:
+                yield result
+        for worker in list(self.workers):
+            if worker.gone or worker.is_stalled(STALL_SECONDS):
+                self.workers.remove(worker)
+                worker.end(EXIT_SECONDS if worker.gone else 0.0)
+                reason = f"died with exit code {worker.process.exitcode}" if worker.gone else "stopped responding"
+                yield from self.retry(worker.attempt, reason) if worker.attempt is not None else ()
 
-    def _hear(self) -> None:
-        """Wait for messages for a while. A process that dies ends its pipe, which then has its end to say."""
-        lines = {worker.line: worker for worker in self.workers}
-        for line in wait(list(lines), LOOK_SECONDS):
-            worker = lines[line]  # type: ignore[index]
-            update = worker.hear()
-            if update is None:
-                worker.gone = True
-                continue
-            if update.ended:
-                worker.job = None
-            self.ledger.hear(update)
+    def ask_to_stop(self) -> None:
+        """Ask every worker to stop between two segments."""
+        for worker in self.workers:
+            worker.send(None)
 
-    def _look_after(self) -> None:
-        """Workers that died or fell silent are ended; their jobs go on elsewhere."""
-        for worker in self._leaving():
-            job, code = worker.job, worker.process.exitcode
-            if job is not None:
-                self.ledger.lose(job, f"died with exit code {code}")
-        for worker in self.busy:
-            if time.monotonic() - worker.heard > STALL_SECONDS:
-                self._let_go(worker)
-                self.ledger.lose(worker.job, "fell silent")  # type: ignore[arg-type]
+    def end(self) -> None:
+        """End the workers: those that have a job at once, the others when they notice that their pipe is closed."""
+        for worker in self.workers:
+            worker.end(0.0 if worker.attempt is not None else EXIT_SECONDS)
 
-    def _leaving(self) -> list[Worker]:
-        """Workers that are gone, not among the others any more."""
-        gone = [worker for worker in self.workers if worker.gone]
-        for worker in gone:
-            self._let_go(worker, LEAVE_SECONDS)
-        return gone
 
-    def _let_go(self, worker: Worker, patience: float = 0.0) -> None:
-        self.workers.remove(worker)
-        worker.end(patience)
+class Worker:
+    """The driver's side of a worker: its process and the job it has."""
 
-    def _stop(self) -> None:
-        """Ask every worker at work to stop, and wait until they have left, but not for ever."""
-        for worker in self.busy:
-            worker.ask_to_stop()
-        deadline = time.monotonic() + STOP_SECONDS
-        while self.busy and time.monotonic() < deadline:
-            self._hear()
-            self._leaving()
+    def __init__(self) -> None:
+        self.pipe, theirs = CONTEXT.Pipe()
+        self.process = CONTEXT.Process(target=work, args=(theirs,), daemon=True)
+        _start_shielded(self.process)
+        theirs.close()
+        self.attempt: Attempt | None = None
+        self.gone = False
+        self._active = 0.0
+
+    def assign(self, attempt: Attempt) -> None:
+        """Give it a job.
+
+        Args:
+            attempt: The attempt at the job.
+        """
+        self.attempt, self._active = attempt, attempt.started
+        self.send(attempt.job)
+
+    def send(self, order: Job | None) -> None:
+        """Send it a job, or None to ask it to stop between two segments.
+
+        Args:
+            order: The job, or None.
+        """
+        with contextlib.suppress(OSError):  # it is dead, which `receive` notices
+            self.pipe.send(order)
+
+    def receive(self) -> JobResult | None:
+        """Return the result of its job; None if the process is gone."""
+        try:
+            failed: dict[str, str] = self.pipe.recv()
+        except Exception:  # whatever half a message is read as
+            self.gone = True
+            return None
+        attempt, self.attempt = self.attempt, None
+        return None if attempt is None else JobResult(attempt.job, failed)
+
+    def is_stalled(self, seconds: float) -> bool:
+        """Whether no file of its job has changed for this long since the job began.
+
+        Args:
+            seconds: The longest silence of a healthy worker.
+        """
+        if self.attempt is None or time.monotonic() - self._active <= seconds:
+            return False  # the folders are read only when the last known change is that old
+        silence = max(0.0, time.time() - last_change(self.attempt.job))
+        self._active = max(self._active, time.monotonic() - silence)
+        return time.monotonic() - self._active > seconds
+
+    def end(self, patience: float = 0.0) -> None:
+        """Close its pipe, at which it exits, and kill it if it does not; its checkpoints remain.
+
+        Args:
+            patience: Seconds before it is killed.
+        """
+        self.pipe.close()
+        self.process.join(patience)
+        self.process.kill()
+        self.process.join()
+
+
+def _start_shielded(process: SpawnProcess) -> None:
+    """Start a process in which signals are blocked until it handles them: a Ctrl-C in a terminal reaches it too."""
+    resource_tracker.ensure_running()  # otherwise starting the process would start it, and unblock the signals
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def work(pipe: Connection) -> None:
+    """The worker's side: run one job after another until it is asked to stop.
+
+    Args:
+        pipe: Its end of the pipe.
+    """
+    configure_process()
+    orders: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+    with Stopping() as stop:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        threading.Thread(target=_listen, args=(pipe, orders, stop), daemon=True).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            import_module("geodesic.runs.run")  # every job needs it; the driver may still be planning
+            while not stop.asked and (job := orders.get()) is not None:
+                pipe.send(run_in_worker(job))
+    os._exit(0)  # a normal exit would wait for programs that are still being compiled
+
+
+def _listen(pipe: Connection, orders: queue.SimpleQueue[Job | None], stop: Stopping) -> None:
+    """Receive orders in a second thread, because the first may be compiling or waiting for a segment."""
+    while True:
+        try:
+            order: Job | None = pipe.recv()
+        except (EOFError, OSError):
+            os._exit(1)
+        if order is None:
+            stop.ask()
+        orders.put(order)
 
 
 @cache
 def has_accelerator() -> bool:
-    """Asked in a process of its own: one that looks at a GPU takes its memory from the workers."""
+    """Whether JAX has a device other than the CPU; asked in another process, since asking reserves a GPU's memory."""
     if not entry_points(group="jax_plugins"):
         return False
     ask = [sys.executable, "-c", "import jax; print(jax.default_backend())"]

@@ -1,37 +1,43 @@
-"""Jobs as tasks of a Ray cluster: one task a job, on machines that all see the comparison's folder.
+"""Jobs as tasks of a Ray cluster, one task per job, on machines that all see the comparison's folder.
 
-Ray finds the place and says what died; checkpoints, retries and locks are ours, and so are the same as on one machine.
+Ray places the tasks and reports the ones that were lost. Checkpoints, retries and locks are the same as on one machine.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
+import os
 import platform
-import time
+import signal
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from geodesic.checks import as_nonnegative, as_text
-from geodesic.errors import InvalidInput, MissingExtra
-from geodesic.runs.executors.base import Job, Listen, Update, answer, unfinished, why
-from geodesic.runs.executors.ledger import STOP_SECONDS, Ledger
+from geodesic.checks import as_nonnegative, as_string
+from geodesic.errors import InvalidInput, MissingExtra, format_error
+from geodesic.runs.executors.base import Attempt, Dispatcher, Job, JobResult, run_in_worker, unfinished
+from geodesic.runs.helper import Helper
 from geodesic.runs.stopping import Stopping
-from geodesic.runtime import ours_alone
+from geodesic.runtime import configure_process
 
-LOOK_SECONDS = 0.5  # between two looks at the board
-BOARD_SECONDS = 10.0  # without an answer, after which progress is not shown any more
-MESSAGES = 500  # a second, of all jobs together; a board takes a few times as many
-
-Ref = Any  # Ray has no types of its own that could be named here
-Board = Any
+CONNECT_SECONDS = 20.0  # for a cluster to answer
+POLL_SECONDS = 0.5  # between two checks for a signal
 
 
 class RayTasks:
-    """Jobs on the cluster at `address`; without one, on the cluster that Ray finds, or on one of its own here.
+    """Jobs on a Ray cluster.
 
-    cpus, gpus: what each job claims. On GPUs, the runs are spread evenly: as many programs as fit, each with its share.
+    On GPUs the runs are spread evenly over as many programs as fit.
+
+    Args:
+        address: The address of the cluster; by default the one that Ray finds, or else a new one on this machine.
+        cpus: The CPUs that each job claims.
+        gpus: The GPUs that each job claims.
+
+    Raises:
+        MissingExtra: If Ray is not installed.
     """
 
     def __init__(self, address: str | None = None, cpus: float = 1.0, gpus: float = 0.0) -> None:
@@ -39,38 +45,53 @@ class RayTasks:
             "num_cpus": as_nonnegative(cpus, "cpus of a job"),
             "num_gpus": as_nonnegative(gpus, "gpus of a job"),
         }
-        if address is not None:
-            as_text(address, "address")
+        self.address = None if address is None else as_string(address, "address")
         try:
             import ray
         except ImportError:
             raise MissingExtra("Ray", "ray") from None
         self.ray = ray
-        self.address = address
 
     def at_once(self, runs: int) -> int:
+        """Return the size of a program when the runs are spread over all GPUs, and 1 without GPUs.
+
+        Args:
+            runs: The number of runs.
+        """
         if not self.claims["num_gpus"]:
             return 1
         with self._connected() as ray:
             places = int(ray.cluster_resources().get("GPU", 0) // self.claims["num_gpus"])
         return math.ceil(runs / max(1, places))
 
-    def run(self, jobs: Sequence[Job], listen: Listen) -> dict[str, str]:
-        with self._connected() as ray, Stopping() as stop:  # in this order: Ray puts a handler of its own in place
+    def run(self, jobs: Sequence[Job]) -> Iterator[JobResult | None]:
+        """Run all jobs and yield each job's result as it ends; see `Executor.run`.
+
+        Args:
+            jobs: The jobs, in the order in which they should start.
+
+        Raises:
+            InvalidInput: If no machine of the cluster can take a job.
+        """
+        with self._connected() as ray, Stopping() as stop:  # in this order: Ray installs a signal handler too
             self._check(ray)
-            return Sweep(ray, jobs, listen, self.claims).run(stop)
+            yield from Sweep(ray, jobs, self.claims).run(stop)
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[Any]:
+        """Ray, connected to the cluster; disconnected at the end unless it was connected before."""
         ray = self.ray
         ours = not ray.is_initialized()
         if ours:
-            settings = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+            address = self.address or os.environ.get("RAY_ADDRESS")
             try:
-                with warnings.catch_warnings(action="ignore"):  # JAX warns of forks, which are followed by an exec here
-                    ray.init(self.address, **settings)
+                if address not in (None, "local"):  # a cluster that does not answer blocks Ray for minutes
+                    with Helper("connecting to Ray", _connect, address, quiet=True) as connected:
+                        connected.result(CONNECT_SECONDS)
+                _connect(address)
             except (ConnectionError, ValueError, RuntimeError) as error:
-                raise InvalidInput(f"expected a Ray cluster at {self.address or 'hand'}, got {why(error)}") from error
+                place = f"at {address}" if address else "on this machine"
+                raise InvalidInput(f"expected a Ray cluster {place}, got {format_error(error)}") from error
         try:
             yield ray
         finally:
@@ -78,7 +99,7 @@ class RayTasks:
                 ray.shutdown()
 
     def _check(self, ray: Any) -> None:
-        """A job that no machine can ever take would wait for ever."""
+        """Refuse jobs that no machine can ever take; they would wait forever."""
         for claim, resource in (("num_cpus", "CPU"), ("num_gpus", "GPU")):
             most = max((node["Resources"].get(resource, 0) for node in ray.nodes() if node["Alive"]), default=0)
             if most < self.claims[claim]:
@@ -87,125 +108,88 @@ class RayTasks:
                 )
 
 
-class Sweep:
-    """The jobs of one comparison under way."""
+class Sweep(Dispatcher):
+    """The jobs of one comparison as Ray tasks.
 
-    def __init__(self, ray: Any, jobs: Sequence[Job], listen: Listen, claims: dict[str, float]) -> None:
+    Args:
+        ray: The module, connected.
+        jobs: The jobs.
+        claims: What each task claims, in Ray's words.
+    """
+
+    def __init__(self, ray: Any, jobs: Sequence[Job], claims: dict[str, float]) -> None:
         self.ray = ray
-        self.ledger = Ledger(jobs, listen)
+        super().__init__(jobs)
         self.task = ray.remote(work).options(max_retries=0, **claims)
-        self.board: Board = _board(ray)
-        places = ray.cluster_resources().get("CPU", 1) / max(claims["num_cpus"], 0.01)
-        self.say_every = min(len(jobs), places) / MESSAGES
-        self.under_way: dict[Ref, int] = {}
-        self.looked = 0.0
+        self.running: dict[Any, Attempt] = {}  # by Ray's reference, which has no specific type
 
-    def run(self, stop: Stopping) -> dict[str, str]:
-        try:
-            while not stop.asked and (self.ledger or self.under_way):
-                self._hand_out()
-                self._hear()
-            if stop.asked:
-                self._stop()
-                raise KeyboardInterrupt
-        finally:
-            self._end()
-        return self.ledger.failed
+    @property
+    def busy(self) -> bool:
+        """Whether a task has not ended."""
+        return bool(self.running)
 
-    def _hand_out(self) -> None:
-        """All that waits: Ray keeps what has no place yet."""
-        while self.ledger:
-            index = self.ledger.next()
-            self.under_way[self.task.remote(index, self.ledger.jobs[index], self.board, self.say_every)] = index
+    def assign(self) -> None:
+        """Submit every job that waits; Ray keeps those that no machine has room for yet."""
+        while self.waiting:
+            attempt = self.next()
+            self.running[self.task.remote(attempt.job)] = attempt
 
-    def _hear(self, stopping: bool = False) -> None:
-        """Wait for ends for a while. An error of Ray's is the loss of a worker; one of the job's is its outcome."""
-        ready, _ = self.ray.wait(list(self.under_way), num_returns=1, timeout=LOOK_SECONDS)
-        if time.monotonic() - self.looked > LOOK_SECONDS:
-            self._look()
-        for ref in ready:
-            index = self.under_way.pop(ref)
+    def receive(self) -> Iterator[JobResult]:
+        """Wait a moment for tasks to end. Errors of Ray mean that the worker was lost; those of runs are results."""
+        ended, _ = self.ray.wait(list(self.running), num_returns=1, timeout=POLL_SECONDS)
+        for reference in ended:
+            attempt = self.running.pop(reference)
             try:
-                update: Update | None = self.ray.get(ref)
+                failed: dict[str, str] | None = self.ray.get(reference)
                 reason = "was stopped"
             except self.ray.exceptions.RayError as error:
-                update, reason = None, f"was lost ({type(error).__name__})"
-            if update is not None:
-                self.ledger.hear(update)
-            elif not stopping:
-                self.ledger.lose(index, reason)
+                failed, reason = None, f"was lost ({type(error).__name__})"
+            if failed is not None:
+                yield JobResult(attempt.job, failed)
+            else:
+                yield from self.retry(attempt, reason)
 
-    def _look(self) -> None:
-        """Progress, from the board. A board that is lost costs the bars, not the sweep."""
-        self.looked = time.monotonic()
-        if self.board is None:
-            return
-        try:
-            said: list[Update] = self.ray.get(self.board.take.remote(), timeout=BOARD_SECONDS)
-        except self.ray.exceptions.RayError:
-            self.board = None
-            return
-        for update in said:
-            if update.job in self.under_way.values():  # and not the last words before an end that was heard
-                self.ledger.hear(update)
+    def ask_to_stop(self, force: bool = False) -> None:
+        """Cancel every task: Ray sends the signal for which `Stopping` waits in `work`, or ends the worker at once."""
+        for reference in self.running:
+            self.ray.cancel(reference, force=force)
 
-    def _stop(self) -> None:
-        """Ray's way to cancel a task is the signal that `Stopping` waits for."""
-        for ref in self.under_way:
-            self.ray.cancel(ref)
-        deadline = time.monotonic() + STOP_SECONDS
-        while self.under_way and time.monotonic() < deadline:
-            self._hear(stopping=True)
-
-    def _end(self) -> None:
-        """At once, whatever is still under way; checkpoints stay."""
-        for ref in self.under_way:
-            self.ray.cancel(ref, force=True)
-        if self.board is not None:
-            self.ray.kill(self.board)
+    def end(self) -> None:
+        """Cancel every task at once."""
+        self.ask_to_stop(force=True)
 
 
-class Notes:
-    """The board's side: the latest word of each job, until it is taken."""
+def _connect(address: str | None) -> None:
+    """Connect this process. Ray's handler of SIGTERM, which exits without a word, is replaced by the one before."""
+    import ray
 
-    def __init__(self) -> None:
-        self.latest: dict[int, Update] = {}
-
-    def say(self, update: Update) -> None:
-        self.latest[update.job] = update
-
-    def take(self) -> list[Update]:
-        taken, self.latest = list(self.latest.values()), {}
-        return taken
-
-
-def _board(ray: Any) -> Board:
-    """On the driver's machine, which the sweep ends with in any case."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
-    return ray.remote(Notes).options(num_cpus=0, scheduling_strategy=here).remote()
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # JAX warns of forks; Ray's are followed by an exec
+            ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    except SystemExit:
+        raise KeyboardInterrupt from None
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
-def work(index: int, job: Job, board: Board, say_every: float) -> Update | None:
-    """A task: do the job, say how it went; nothing if it was asked to stop."""
-    ours_alone()
-    said = 0.0
+def work(job: Job) -> dict[str, str] | None:
+    """Run a job as a Ray task.
 
-    def say(update: Update) -> None:
-        nonlocal said
-        if time.monotonic() - said < say_every:
-            return
-        said = time.monotonic()
-        with contextlib.suppress(Exception):  # nobody has to listen
-            board.say.remote(update)
+    Args:
+        job: The job.
 
+    Returns:
+        Why runs failed, by their names (see `JobResult`); None if the task was asked to stop.
+    """
+    configure_process()
     out = job.folders[0].parents[2]
     if not out.exists():
-        unseen = f"expected {out} on storage that all machines see, got none on {platform.node()}"
-        return Update(index, ended=True, failed=dict.fromkeys(unfinished(job), unseen))
+        reason = f"expected {out} on storage that all machines see, got none on {platform.node()}"
+        return dict.fromkeys(unfinished(job), reason)
     try:
         with Stopping():
-            return answer(index, job, say)
+            return run_in_worker(job)
     except KeyboardInterrupt:
         return None

@@ -1,0 +1,1 @@
+"""Experiments whose figures are in the documentation; each module is a command."""

@@ -1,0 +1,346 @@
+"""The default method: the geodesic, hedged by training on the target and on the whole space at the same time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geodesic.checks import Count, IntArray, Positive, Size, as_weights
+from geodesic.contexts import Arrays, ContextSpace, EpisodeBatch, FloatArray, Particles, are_drawn_from
+from geodesic.curricula.base import Curriculum, State, Wrapper, WrapperState, is_auto
+from geodesic.curricula.gradient.gradient import Gradient
+from geodesic.curricula.gradient.paces import AdaptivePace, Path
+from geodesic.curricula.gradient.staged import StagedState
+from geodesic.curricula.search import Search
+from geodesic.errors import InvalidInput
+from geodesic.metrics.base import LearnedMetric, Metric
+
+ARMS = ("path", "target", "space")
+PATH, TARGET, SPACE = range(3)
+OTHER = -1  # an episode of none of the current arms, such as one that began before the path's last move
+CHANGED = 0.04  # if a share changes by more, a new stage begins
+DRIFTED = 0.5  # likewise for the logarithm of an arm's odds
+LEFT = 0.05  # from this alpha on, the path counts as paying
+RARE = 3  # with fewer episodes, an arm's mean length is taken to be that of all episodes
+ATOMS = 100  # particles, about, of a distribution ahead on the path at which scores are estimated
+RATIO = 20.0  # an arm's episodes count as at most this much longer or shorter than the others
+
+
+def _as_shares(value: object, name: str) -> tuple[float, ...]:
+    return tuple(as_weights(value, 3, name).tolist())  # type: ignore[arg-type]
+
+
+Shares = Annotated[tuple[float, ...], _as_shares]
+
+
+@dataclass(frozen=True)
+class HedgedPace(AdaptivePace):
+    """`AdaptivePace`, but alpha moves by at least `step` when the stage's own episodes are good enough.
+
+    Args:
+        stride: The farthest that alpha moves at once, in (0, 1].
+        window: How many episodes of a stage come between two decisions.
+        memory: How many of the latest episodes the estimate is fitted to.
+        bandwidth: The kernel's, in diagonals of the context space.
+        success: A success rate that is also required, if it is above 0 and the environment reports successes.
+        threshold: The mean score that is good enough; None: the curriculum's.
+        step: How far alpha moves when the mean of the stage's last `window` episodes exceeds the threshold.
+    """
+
+    window: int = 10
+    memory: int = 300
+    step: float = 0.1
+
+    def stage_status(self, state: StagedState) -> str:
+        """Return "mastered", "below the threshold", or "" while the stage continues."""
+        if state.fresh >= self.window and state.alpha < 1.0 and self._mastered(state):
+            return "mastered"
+        return super().stage_status(state)
+
+    def next_alpha(self, state: StagedState, path: Path) -> float:
+        """The largest alpha within a stride that is estimated to be good enough; at least a step after mastery."""
+        alpha = super().next_alpha(state, lambda alpha: _some(path(alpha).positive()))
+        return max(alpha, min(state.alpha + self.step, 1.0)) if self._mastered(state) else alpha
+
+    def _mastered(self, state: StagedState) -> bool:
+        return len(state.recent) >= self.window and bool(state.recent.mean() > self.required)
+
+
+def _some(distribution: Particles) -> Particles:
+    """About ATOMS of the particles, evenly spread over them: enough for an estimate of the mean."""
+    every = max(1, round(len(distribution) / ATOMS))
+    return Particles(distribution.points[::every], distribution.weights[::every])
+
+
+@dataclass(frozen=True, repr=False)
+class HedgedState(WrapperState):
+    """A `State` with what `HedgedGradient` remembers.
+
+    Args:
+        inner: The path's state: that of GRADIENT, or of the search for its source.
+        began: This curriculum's stage in which the path's current stage began.
+        arms: The arm of each of the latest episodes, (n,).
+        lengths: Their lengths (n,).
+        on_path: The latest scores on the path.
+        on_target: The latest scores on the target.
+        first_path: The mean of the first scores on the path; NaN: too few so far.
+        first_target: The mean of the first scores on the target, likewise.
+        tried: How many episodes there have been on the path.
+        paying: Whether the path pays.
+        shares: The arms' shares of the environment steps, (3,).
+        odds: Their shares of the episodes, (3,).
+    """
+
+    began: int = 0
+    arms: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    lengths: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    on_path: FloatArray = field(default_factory=lambda: np.zeros(0))
+    on_target: FloatArray = field(default_factory=lambda: np.zeros(0))
+    first_path: float = math.nan
+    first_target: float = math.nan
+    tried: int = 0
+    paying: bool = False
+    shares: FloatArray = field(default_factory=lambda: np.zeros(3))
+    odds: FloatArray = field(default_factory=lambda: np.zeros(3))
+
+
+@dataclass(frozen=True)
+class HedgedGradient(Wrapper[HedgedState]):
+    """GRADIENT hedged by the target and the whole space: the default, for problems without tuned settings.
+
+    It trains on a mixture of three arms: the frontier of the geodesic, the target and the whole space.
+
+        distribution = sum over arms a of odds_a * arm_a,   odds_a ~ share_a / mean episode length of a
+        shares = (1 - n) * (paying if the path pays else waiting) + n * solved
+        n = sqrt(clip((S - S_0) / (threshold - S_0), 0, 1))
+
+    S is the mean score of the latest `window` episodes on the target and S_0 that of the first ones. So training moves
+    to the target as the score there rises, and has the shares `solved` once that reaches the threshold. The path pays
+    once alpha has moved, once the score on the path has come a quarter of the way to the threshold, or after `patience`
+    episodes on it. Until then, hard contexts get most of the steps: an agent that has only seen easy ones
+    may never explore what hard ones need.
+
+    The path is `Gradient` under any metric. Its pace estimates scores from the episodes of the path and the target
+    (`HedgedPace`). Without a source, the path is a `Search` until there is one.
+
+    Shares are of environment steps: where episodes end at success or failure, an arm of long episodes would otherwise
+    take most of the steps.
+
+    Args:
+        source: Contexts the agent can learn from at the start, or `"auto"` to search for them.
+        target: The contexts to master.
+        metric: The distance between contexts; None: Euclidean. A `LearnedMetric` is fitted during training.
+        threshold: The score that is good enough.
+        space: Where contexts live. Missing bounds are replaced by those of a box around source and target.
+        waiting: The shares of path, target and space until the path pays.
+        paying: Their shares once it pays.
+        solved: Their shares once the target is good enough.
+        patience: After this many episodes on the path, it counts as paying in any case.
+        window: How many of the latest episodes the mean scores on target and path are taken over.
+        path_window: How many episodes on the path come between two decisions of its pace.
+        stride: The farthest that alpha moves at once.
+        memory: How many of the latest episodes the pace's estimate is fitted to, and mean lengths are taken over.
+        bandwidth: That estimate's, in diagonals of the context space.
+        particles: How many contexts represent the whole of a continuous space; resampled for each stage.
+        explore_steps: Environment steps of an exploration under a learned metric.
+        score: Which score of an episode counts.
+
+    Example:
+        >>> import numpy as np
+        >>> import geodesic as gd
+        >>> space = gd.ContextSpace([0.0], [5.0])
+        >>> problem = gd.Problem(gd.Particles([[0.0]]), gd.Particles([[4.0]]), space, threshold=3.0)
+        >>> curriculum = gd.curricula.build("auto", problem)
+        >>> curriculum.init(np.random.default_rng(0)).shares
+        array([0.4, 0.2, 0.4])
+    """
+
+    colour: ClassVar[str | None] = "#7B3294"
+    searches: ClassVar[bool] = True
+    follows_threshold: ClassVar[bool] = True
+
+    source: Particles | Literal["auto"]
+    target: Particles
+    metric: Metric | LearnedMetric | None = None
+    threshold: float = 0.0
+    _: KW_ONLY
+    space: ContextSpace | None = None
+    waiting: Shares = (0.4, 0.2, 0.4)
+    paying: Shares = (0.85, 0.05, 0.1)
+    solved: Shares = (0.0, 0.9, 0.1)
+    patience: Count = 60
+    window: Count = 20
+    path_window: Count = 10
+    stride: float = 0.2
+    memory: Count = 300
+    bandwidth: Positive = 0.04
+    particles: Size = 1000
+    explore_steps: Count = 10_000
+
+    def __post_init__(self) -> None:
+        if is_auto(self.source) and (self.space is None or not self.space.bounded):
+            raise InvalidInput("expected a bounded space to search for a source in, got none; try source=...")
+        super().__post_init__()
+        self.path  # noqa: B018  refuses invalid options of the path
+
+    @cached_property
+    def path(self) -> Gradient | Search:
+        """What the path follows: GRADIENT, after a search for its source if there is none."""
+        if isinstance(self.source, Particles):
+            return self._gradient(self.source)
+        return Search(self._gradient, self.box, self.threshold, score=self.score)
+
+    def _gradient(self, source: Particles) -> Gradient:
+        pace = HedgedPace(stride=self.stride, window=self.path_window, memory=self.memory, bandwidth=self.bandwidth)
+        more: dict[str, Any] = {"space": self.space, "explore_steps": self.explore_steps, "score": self.score}
+        return Gradient(source, self.target, self.metric, pace, self.threshold, **more)
+
+    @cached_property
+    def box(self) -> ContextSpace:
+        """The space, with missing bounds replaced by those of a box around source and target."""
+        ends = np.concatenate([end.points for end in (self.source, self.target) if isinstance(end, Particles)])
+        if self.space is None:
+            return ContextSpace(ends.min(axis=0), ends.max(axis=0))
+        return self.space.bounded_around(ends)
+
+    def inside(self, state: HedgedState) -> Gradient | Search:
+        """The path."""
+        return self.path
+
+    def init(self, rng: np.random.Generator) -> HedgedState:
+        """The mixture until the path pays."""
+        inner = self.path.init(rng)
+        state = HedgedState(inner.distribution, kind=inner.kind, inner=inner)
+        return self._enter(state, inner, np.array(self.waiting), "start", rng).replace(stage=0, began=0)
+
+    def update(self, state: HedgedState, episodes: EpisodeBatch, rng: np.random.Generator) -> HedgedState:
+        """The state after more episodes: the path may move, and the shares may change."""
+        if not self.has_episodes(state, episodes, rng) or state.inner is None:
+            return state
+        before = state.inner
+        on_path, on_target = self._drawn(state, before, episodes)
+        state = self._absorb(state, episodes, on_path, on_target)
+        inner = self._follow_path(state, before, episodes, on_path, on_target, rng)
+        state = state.replace(paying=state.paying or self._pays(state, inner))
+        shares = self._shares(state)
+        if inner.stage != before.stage:
+            return self._enter(state, inner, shares, inner.event, rng)
+        changed = np.abs(shares - state.shares).max() > CHANGED
+        drift = np.abs(np.log(self._odds(state, shares).clip(1e-3) / state.odds.clip(1e-3))).max()
+        if changed or drift > DRIFTED:
+            return self._enter(state, inner, shares, "new shares" if changed else "new lengths", rng)
+        return state.replace(inner=inner)
+
+    def snapshot(self, state: HedgedState) -> Arrays:
+        """The arms' shares of the steps and their latest mean scores, and what the path's own snapshot has."""
+        scores = [values.mean() if len(values) else math.nan for values in (state.on_path, state.on_target)]
+        own = {"shares": state.shares, "odds": state.odds, "scores": np.array(scores)}
+        return {**super().snapshot(state), **own}
+
+    def scalars(self, state: HedgedState) -> dict[str, float]:
+        """The arms' shares of the steps, and the latest mean scores on path and target."""
+        shares = {f"share of {arm}": float(share) for arm, share in zip(ARMS, state.shares)}
+        latest = {"score on path": state.on_path, "score on target": state.on_target}
+        scores = {name: float(values.mean()) for name, values in latest.items() if len(values)}
+        return {**super().scalars(state), **shares, **scores}
+
+    def _drawn(
+        self, state: HedgedState, inner: State, episodes: EpisodeBatch
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which episodes (n,) had a context of the current path, and which of the target; some have both."""
+        on_path = are_drawn_from(episodes.contexts, inner.distribution) & (episodes.stages >= state.began)
+        return on_path, are_drawn_from(episodes.contexts, self.target)
+
+    def _absorb(
+        self, state: HedgedState, episodes: EpisodeBatch, on_path: NDArray[np.bool_], on_target: NDArray[np.bool_]
+    ) -> HedgedState:
+        scores = episodes.scores(self.score)
+        rest = np.where(episodes.stages >= state.began, SPACE, OTHER)
+        arms = np.where(on_target, TARGET, np.where(on_path, PATH, rest))
+        path, first_path = _latest(state.on_path, scores[on_path], state.first_path, self.window)
+        target, first_target = _latest(state.on_target, scores[on_target], state.first_target, self.window)
+        return state.replace(
+            arms=np.concatenate([state.arms, arms])[-self.memory :],
+            lengths=np.concatenate([state.lengths, episodes.lengths])[-self.memory :],
+            on_path=path,
+            on_target=target,
+            first_path=first_path,
+            first_target=first_target,
+            tried=state.tried + int(on_path.sum()),
+        )
+
+    def _follow_path(
+        self,
+        state: HedgedState,
+        inner: State,
+        episodes: EpisodeBatch,
+        on_path: NDArray[np.bool_],
+        on_target: NDArray[np.bool_],
+        rng: np.random.Generator,
+    ) -> State:
+        """The path's state after its own episodes and those on the target; a search and a metric see all of them."""
+        given = episodes.with_stages(np.where(on_path, inner.stage, OTHER))
+        if not isinstance(self.metric, LearnedMetric) and inner.kind == "train":
+            given = given[on_path | on_target]
+        path: Curriculum[State] = self.path  # type: ignore[assignment]
+        return path.update(inner.replace(threshold=state.threshold), given, rng)
+
+    def _pays(self, state: HedgedState, inner: State) -> bool:
+        if inner.alpha >= LEFT or state.tried >= self.patience:
+            return True
+        gap = self.required(state) - state.first_path  # NaN until the first scores are known
+        return gap > 0 and bool(state.on_path.mean() - state.first_path >= gap / 4)
+
+    def _shares(self, state: HedgedState) -> FloatArray:
+        """The arms' shares of the steps, (3,); n is rounded, so that not every episode changes them."""
+        gap = self.required(state) - state.first_target
+        if math.isnan(gap):
+            n = 0.0
+        else:
+            gained = (float(state.on_target.mean()) - state.first_target) / gap if gap > 0 else 1.0
+            n = round(math.sqrt(min(max(gained, 0.0), 1.0)), 1)
+        return (1 - n) * np.array(self.paying if state.paying else self.waiting) + n * np.array(self.solved)
+
+    def _odds(self, state: HedgedState, shares: FloatArray) -> FloatArray:
+        """The arms' shares of the episodes, (3,)."""
+        if not len(state.lengths):
+            return shares
+        mean = max(float(state.lengths.mean()), 1e-9)
+        own = [state.lengths[state.arms == arm] for arm in (PATH, TARGET, SPACE)]
+        relative = np.array([lengths.mean() / mean if len(lengths) >= RARE else 1.0 for lengths in own])
+        odds = shares / relative.clip(1 / RATIO, RATIO)
+        return np.asarray(odds / odds.sum())
+
+    def _enter(
+        self, state: HedgedState, inner: State, shares: FloatArray, event: str, rng: np.random.Generator
+    ) -> HedgedState:
+        """The next stage, on the mixture with these shares."""
+        odds = self._odds(state, shares)
+        arms = (inner.distribution, self.target, self.box.uniform(self.particles, rng))
+        points = np.concatenate([arm.points for arm in arms])
+        mixture = Particles(points, np.concatenate([part * arm.weights for part, arm in zip(odds, arms)]))
+        moved = state.inner is None or inner.stage != state.inner.stage
+        return state.replace(
+            distribution=mixture.merged() if self.box.support is not None else mixture.positive(),
+            stage=state.stage + 1,
+            alpha=1.0 if np.array_equal(shares, self.solved) else inner.alpha,
+            event=event,
+            kind=inner.kind,
+            inner=inner,
+            began=state.stage + 1 if moved else state.began,
+            shares=shares,
+            odds=odds,
+        )
+
+
+def _latest(before: FloatArray, new: FloatArray, first: float, window: int) -> tuple[FloatArray, float]:
+    """The latest scores (n,), and the mean of the first `window` once there are that many."""
+    scores = np.concatenate([before, new])
+    if math.isnan(first) and len(scores) >= window:
+        first = float(scores[:window].mean())
+    return scores[-window:], first

@@ -1,0 +1,113 @@
+"""The status of a run, read from the last lines of its tables: cheap enough to poll while another process writes."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from geodesic.errors import CheckpointError, GeodesicError, printable
+from geodesic.records.files import open_plain, read_json
+from geodesic.records.lock import held_by
+from geodesic.records.schema import EPISODES, EVALUATIONS, STAGES, finished
+
+LAST_BYTES = 4096  # bytes, more than a few lines of any table
+RUNNING, FINISHED, STOPPED, FAILED, WAITING = "running", "finished", "stopped", "failed", "waiting"
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """The progress and state of one run; NaN where a number is not known yet.
+
+    age: seconds between its start and its last row; score: of the last evaluation on the target; reason: of a failure.
+    """
+
+    name: str
+    state: str
+    step: int = 0
+    steps: int = 0
+    stage: int = 0
+    alpha: float = math.nan
+    score: float = math.nan
+    age: float = math.nan
+    reason: str = ""
+
+
+def run_status(folder: Path, failures: dict[str, str] | None = None) -> RunStatus:
+    """The status of the run in a folder. failures: name of a run -> reason, from its comparison."""
+    config = read_json(folder / "config.json")
+    name = printable(f"{config.get('label')} seed {config.get('seed')}")
+    stage, evaluation = _last(folder / "stages.csv", STAGES), _last(folder / "evaluations.csv", EVALUATIONS)
+    episode = _last(folder / "episodes.csv", EPISODES)
+    step = max(int(_number(row, "step", 0.0)) for row in (stage, evaluation, episode))
+    steps = config.get("steps")
+    whole = steps if isinstance(steps, int) else 0
+    reason = (failures or {}).get(name, "")
+    if finished(folder):
+        state, step = FINISHED, whole
+    elif held_by(folder):
+        state, reason = RUNNING, ""
+    else:
+        state = FAILED if reason else STOPPED
+    at, score = int(_number(stage, "stage", 0.0)), _number(evaluation, "score")
+    return RunStatus(name, state, min(step, whole), whole, at, _number(stage, "alpha"), score, _age(folder), reason)
+
+
+def run_statuses(folder: Path) -> list[RunStatus]:
+    """The status of the run in a folder, or of every run of the comparison in it, including those not started yet."""
+    if (folder / "config.json").exists():
+        return [run_status(folder)]
+    failures = _json(folder / "failures.json")
+    reasons = {name: printable(str(reason)) for name, reason in failures.items()}
+    found: dict[str, RunStatus] = {}
+    for path in sorted(folder.glob("runs/*/seed-*"), key=lambda path: (path.parent.name, _seed(path))):
+        try:
+            one = run_status(path, reasons)
+        except (FileNotFoundError, GeodesicError):  # is just being created
+            continue
+        found[one.name] = one
+    planned = _json(folder / "comparison.json").get("runs")
+    names = [printable(name) for name in planned if isinstance(name, str)] if isinstance(planned, list) else []
+    waiting = {
+        name: RunStatus(name, FAILED if name in reasons else WAITING, reason=reasons.get(name, "")) for name in names
+    }
+    return list({**waiting, **found}.values())
+
+
+def _seed(path: Path) -> int:
+    number = path.name.removeprefix("seed-")
+    return int(number) if number.isdigit() else 0
+
+
+def _json(path: Path) -> dict[str, object]:
+    try:
+        return read_json(path)
+    except (FileNotFoundError, CheckpointError):
+        return {}
+
+
+def _last(path: Path, columns: tuple[str, ...]) -> dict[str, str]:
+    """The last complete line of a table."""
+    try:
+        with open_plain(path) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
+            lines = file.read(LAST_BYTES).decode("utf-8", "replace").split("\n")[:-1]
+    except (OSError, ValueError):  # nothing yet, or not a file
+        return {}
+    return dict(zip(columns, lines[-1].split(","))) if lines else {}
+
+
+def _number(row: dict[str, str], name: str, default: float = math.nan) -> float:
+    try:
+        return float(row[name])
+    except (KeyError, ValueError):  # nothing yet, or the header
+        return default
+
+
+def _age(folder: Path) -> float:
+    try:
+        run_exists = (folder / "config.json").stat().st_mtime
+        return max(path.stat().st_mtime for path in folder.glob("*.csv")) - run_exists
+    except (OSError, ValueError):
+        return math.nan

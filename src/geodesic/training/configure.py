@@ -1,0 +1,226 @@
+"""Making a run's configuration from a task and the caller's arguments, and its parts from the configuration."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+from geodesic import curricula, learners
+from geodesic.checks import as_count, as_name
+from geodesic.curricula import Curriculum
+from geodesic.curricula.base import ENOUGH, Threshold, as_threshold, is_auto
+from geodesic.errors import InvalidInput
+from geodesic.metrics.standard import Maker
+from geodesic.records import RunConfig
+from geodesic.records.config import BACKENDS, LOOPS
+from geodesic.registry import is_reference, load_object
+from geodesic.tasks import Task, load
+from geodesic.tasks.methods import Method, build, name_of_metric, name_of_object, parse, problem, resolve
+from geodesic.training.objects import Objects
+
+if TYPE_CHECKING:
+    from geodesic.learners.base import Learner
+
+SEGMENT_STEPS = 1000  # environment steps between two updates of the curriculum, where the task does not say
+EVALUATIONS = 50  # of a run, where the task does not say
+EVALUATIONS_ON_HOST = 20  # the same for environments on the host, where an evaluation costs as much as training
+
+
+def configure(
+    task: str | Task,
+    method: Method = "auto",
+    seed: int = 0,
+    steps: int | None = None,
+    metric: str | Maker | None = None,
+    threshold: Threshold | None = None,
+    learner: object = None,
+    backend: str = "jax",
+) -> RunConfig:
+    """Configure a run.
+
+    Args:
+        task: A task, its name or a reference.
+        method: A name with options, a reference, a `Curriculum`, or a function `Problem -> Curriculum`.
+        seed: The seed of everything random.
+        steps: Environment steps (default: the task's).
+        metric: A name, a reference, or a metric (default: the task's).
+        threshold: The score above which a stage is mastered, or "auto" (default: the task's).
+        learner: A learner, or a string such as `"sac:learning_rate=1e-3"`, which changes the task's own if that is SAC.
+        backend: What trains: "jax", "sb3" or "sbx"; or a training loop that is not ours ("own", "rllib").
+
+    Returns:
+        The configuration; everything that is not given comes from the task.
+
+    Raises:
+        InvalidInput: If an argument is invalid.
+    """
+    task = load(task)
+    name, options, metric_name = resolve(task, method, metric, threshold)
+    budget = as_count(task.training.steps if steps is None else steps, "steps")
+    level = task.threshold if threshold is None else as_threshold(threshold, "threshold")
+    level = ENOUGH if is_auto(level) and task.score == "success" else level
+    own_loop = backend in LOOPS
+    as_name(backend, "backend", LOOPS if own_loop else BACKENDS)
+    algorithm, settings = (None, {}) if own_loop else learner_of(task, learner)
+    segment, every = (1, 1) if own_loop else _schedule(task, learner, budget)
+    return RunConfig(
+        task=task.reference or task.name,
+        name=task.name,
+        contexts=list(task.space.names),
+        method=name,
+        options=options,
+        label=label_of(task, method, metric, level, learner, backend),
+        seed=seed,
+        steps=budget,
+        threshold=level,
+        solved=_solved(task, threshold),
+        score=task.score,
+        discount=task.discount,
+        metric=metric_name,
+        backend=backend,
+        learner=algorithm,
+        learner_options=settings,
+        segment=segment,
+        eval_every=every,
+        eval_episodes=task.evaluation.episodes,
+        eval_policy=task.evaluation.policy,
+        objects=objects_of(task, method, metric, learner).fingerprints,
+    )
+
+
+def _solved(task: Task, threshold: Threshold | None) -> float | None:
+    """The score above which the target counts as solved; None if there is none."""
+    level = task.solved_above if threshold is None or isinstance(threshold, str) else threshold
+    return None if math.isnan(level) else level
+
+
+def objects_of(task: Task, method: object = None, metric: object = None, learner: object = None) -> Objects:
+    """Keep those of a call's arguments that are objects to which no name leads."""
+    return Objects(
+        task=None if task.reference is not None else task,
+        method=None if isinstance(method, str) else method,
+        metric=None if isinstance(metric, str) else metric,
+        learner=learner if _is_live(learner) and learners.describe(learner)[0] not in learners.REGISTRY else None,
+    )
+
+
+def learner_of(task: Task, given: object) -> learners.Described:
+    """The learner as a name and options: the task's own, an object, or a string that changes the task's own."""
+    own = _described(task.training.learner)
+    return own if given is None else _described(given, own)
+
+
+def _described(learner: object, own: learners.Described = ("", {})) -> learners.Described:
+    """A learner as a name and options; a string adds to options of the same learner."""
+    if not isinstance(learner, str):
+        return learners.describe(learner)
+    name, options = parse(learner, "a learner")
+    if is_reference(name):
+        name = load_object(name)[1]
+    learners.REGISTRY.get(name)
+    return name, {**(own[1] if own[0] == name else {}), **options}
+
+
+def make_learner(config: RunConfig, task: Task, objects: Objects) -> Learner:
+    """The learner of a run."""
+    if config.learner is None:
+        raise InvalidInput(f"expected a run of geodesic.train, got one of another training loop ({config.label})")
+    own = task.training.learner
+    if objects.learner is not None:
+        return cast("Learner", objects.learner)
+    if "learner" in config.objects:
+        raise _missing("learner", config.learner)
+    if _is_live(own) and learners.describe(own) == (config.learner, config.learner_options):
+        return cast("Learner", own)
+    return learners.make(config.learner, config.learner_options)
+
+
+def _is_live(learner: object) -> bool:
+    """Whether this is a learner itself, rather than its name or name and options."""
+    return learner is not None and not isinstance(learner, (str, tuple))
+
+
+def _schedule(task: Task, given: object, budget: int) -> tuple[int, int]:
+    """Learner iterations of a segment, and segments between two evaluations."""
+    chosen: Any = task.training.learner if given is None else given
+    learner = chosen if _is_live(chosen) else learners.make(*learner_of(task, given))
+    per_iteration = learner.rollout * learner.n_envs
+    segment = task.training.segment or max(1, round(SEGMENT_STEPS / per_iteration))
+    evaluations = EVALUATIONS if task.in_jax else EVALUATIONS_ON_HOST
+    return segment, task.evaluation.every or max(1, round(budget / evaluations / (segment * per_iteration)))
+
+
+def method_label(method: Method) -> str:
+    """A method as it was written; a reference without its file, an object by the name of its class or function."""
+    if isinstance(method, str):
+        return _without_file(method)
+    registered = (name for name in curricula.REGISTRY if curricula.REGISTRY.known(name) is type(method))
+    return next(registered, name_of_object(method))
+
+
+def _without_file(text: str) -> str:
+    """A name with options; of a reference, without its file or module."""
+    name = parse(text)[0]
+    return text.removeprefix(name.rpartition(":")[0]).removeprefix(":") if is_reference(name) else text
+
+
+def label_of(task: Task, method: Method, metric: object, threshold: Threshold, learner: object, backend: str) -> str:
+    """The method as it was written, with everything else that sets the run apart from the task's defaults."""
+    parts = [method_label(method)]
+    if metric is not None and name_of_metric(metric) != task.metric_names[0] and "metric=" not in parts[0]:
+        parts.append(f"metric={_without_file(name_of_metric(metric))}")
+    if threshold != task.threshold:
+        parts.append(f"threshold={threshold if isinstance(threshold, str) else format(threshold, 'g')}")
+    if learner is not None and learner_of(task, learner) != learner_of(task, None):
+        parts.append(_without_file(learner if isinstance(learner, str) else learners.describe(learner)[0]))
+    if backend in BACKENDS and backend != "jax":
+        parts.append(backend)
+    return ":".join(parts)
+
+
+def task_of(config: RunConfig, task: Task | None = None) -> Task:
+    """The task of a run: the one that is passed, or the one that its configuration names."""
+    if task is not None:
+        return task
+    if "task" in config.objects:
+        raise _missing("task", repr(config.name))
+    return load(config.task)
+
+
+def curriculum_of(task: Task, config: RunConfig, objects: Objects | None = None) -> Curriculum[Any]:
+    """The curriculum of a run.
+
+    Args:
+        task: The run's task.
+        config: The run's configuration.
+        objects: What was passed as objects; everything that the configuration says is an object has to be there.
+
+    Returns:
+        The curriculum.
+
+    Raises:
+        InvalidInput: If an object is missing or differs from the one that the run was started with.
+    """
+    given = objects or Objects()
+    found = given.fingerprints
+    for part, recorded in config.objects.items():
+        if part not in found and part != "task":
+            raise _missing(part, recorded.partition(" ")[0])
+    metric = config.metric if given.metric is None else given.metric
+    if given.method is None:
+        return build(task, config.method, config.options, metric, config.threshold)
+    made = curricula.build(given.method, problem(task, metric, config.threshold))
+    if made.score != task.score:
+        raise InvalidInput(
+            f"expected a curriculum for the task's score {task.score!r}, got one for {made.score!r}; "
+            f"try {type(made).__name__}(..., score={task.score!r})"
+        )
+    return made
+
+
+def _missing(part: str, name: str) -> InvalidInput:
+    arguments = "task, ..." if part == "task" else f"..., {part}=..."
+    return InvalidInput(
+        f"expected the {part} {name}, which was passed as an object and cannot be found by name; "
+        f"try geodesic.train({arguments}) with the same out="
+    )

@@ -1,0 +1,120 @@
+"""Algorithm 1: when a stage is mastered, which episodes count, and which arguments are refused."""
+
+import numpy as np
+import pytest
+
+import geodesic as gd
+from geodesic.curricula import FixedStep, Linear, Pace, TargetOnly, Uniform, build
+from geodesic.errors import InvalidInput, UnknownName
+
+SOURCE, TARGET = gd.Particles([[0.0], [1.0]]), gd.Particles([[4.0], [5.0]])
+RNG = np.random.default_rng(0)
+
+
+def episodes(returns, stage, lengths=None):
+    n = len(returns)
+    return gd.EpisodeBatch(np.zeros((n, 1)), returns, [10] * n if lengths is None else lengths, [stage] * n)
+
+
+def gradient(**options):
+    return gd.Gradient(SOURCE, TARGET, pace=FixedStep(**{"step": 0.25, "window": 3, **options}), threshold=1.0)
+
+
+def test_a_stage_is_mastered_by_the_mean_of_its_last_window_of_episodes():
+    curriculum = gradient()
+    state = curriculum.init(RNG)
+    assert (state.stage, state.alpha, state.done, state.distribution) == (0, 0.0, False, SOURCE)
+    state = curriculum.update(state, episodes([0.0, 2.0], 0), RNG)
+    assert state.stage == 0  # two of three episodes
+    state = curriculum.update(state, episodes([1.0], 0), RNG)
+    assert state.stage == 0  # mean 1 does not exceed 1
+    state = curriculum.update(state, episodes([1.1], 0), RNG)
+    assert (state.stage, state.alpha, state.event) == (1, 0.25, "mastered")  # 2, 1, 1.1
+    np.testing.assert_allclose(state.distribution.points, [[1.0], [2.0]])
+
+
+def test_episodes_of_an_earlier_stage_do_not_count():
+    curriculum = gradient()
+    state = curriculum.update(curriculum.init(RNG), episodes([9.0] * 3, 0), RNG)
+    after = curriculum.update(state, episodes([9.0] * 50, 0), RNG)
+    assert after.distribution is state.distribution
+    assert (after.stage, after.steps, len(after.recent)) == (1, 0, 0)
+    assert curriculum.update(state, episodes([9.0] * 3, 1), RNG).stage == 2
+
+
+def test_the_last_stage_is_the_target_and_final():
+    curriculum = gradient(step=0.4)
+    state = curriculum.init(RNG)
+    alphas = []
+    while not state.done:
+        state = curriculum.update(state, episodes([9.0] * 3, state.stage), RNG)
+        alphas.append(state.alpha)
+    assert alphas == [0.4, 0.8, 1.0]
+    assert state.distribution is TARGET
+    assert curriculum.update(state, episodes([9.0] * 3, state.stage), RNG) is state
+
+
+def test_a_stage_that_is_not_mastered_ends_at_its_step_cap():
+    curriculum = gradient(max_stage_steps=100)
+    state = curriculum.update(curriculum.init(RNG), episodes([0.0] * 9, 0), RNG)
+    assert state.stage == 0
+    state = curriculum.update(state, episodes([0.0], 0), RNG)
+    assert (state.stage, state.event) == (1, "step cap")
+
+
+def test_linear_is_the_mixture():
+    mixed = Linear(SOURCE, TARGET).path(0.25)
+    assert mixed.mean() == pytest.approx(0.75 * 0.5 + 0.25 * 4.5)
+    assert mixed.merged().points.ravel().tolist() == [0.0, 1.0, 4.0, 5.0]
+    assert Linear(SOURCE, TARGET).path(0.0) is SOURCE
+    assert Linear(SOURCE, TARGET).path(1.0) is TARGET
+
+
+def test_fixed_curricula_never_change():
+    space = gd.ContextSpace([0.0], [5.0])
+    for curriculum in (TargetOnly(TARGET), Uniform(space)):
+        state = curriculum.init(np.random.default_rng(3))
+        assert state.done
+        assert curriculum.update(state, episodes([9.0] * 50, 0), RNG) is state
+    spread = Uniform(space).init(np.random.default_rng(3)).distribution
+    assert abs(spread.mean()[0] - 2.5) < 0.1
+    assert spread.cov()[0, 0] == pytest.approx(25 / 12, rel=0.1)
+
+
+def test_source_and_target_of_two_dimensions_are_refused():
+    with pytest.raises(InvalidInput, match="expected source and target of one dimension, got 1 and 2"):
+        gd.Gradient(SOURCE, gd.Particles([[0.0, 0.0]]))
+    with pytest.raises(InvalidInput, match="expected target to be Particles, got list"):
+        Linear(SOURCE, [[0.0]])
+
+
+def test_build_fills_in_the_problem_and_refuses_unknown_names():
+    problem = gd.Problem(SOURCE, TARGET, gd.ContextSpace([0.0], [5.0]), threshold=3.0)
+    assert build("gradient", problem, step=0.5).threshold == 3.0
+    with pytest.raises(UnknownName, match="expected method to be one of auto, gradient, .*; got 'nonsense'"):
+        build("nonsense", problem)
+    with pytest.raises(InvalidInput, match="expected an option of Gradient .*, got 'stepp'"):
+        build("gradient", problem, stepp=0.5)
+    with pytest.raises(InvalidInput, match=r"expected target inside low \[0.0\], high \[2.0\], got \[4.0\]"):
+        gd.Problem(SOURCE, TARGET, gd.ContextSpace([0.0], [2.0]), threshold=3.0)
+
+
+def test_as_many_episodes_are_kept_as_the_pace_needs():
+    plain, curious = gradient(), gd.Gradient(SOURCE, TARGET, pace=Remembering())
+    for curriculum, kept in ((plain, 0), (curious, 4)):
+        state = curriculum.init(RNG)
+        for k in range(3):
+            state = curriculum.update(state, episodes([float(k), k + 0.5], -1), RNG)
+        assert len(state.seen) == kept
+        assert state.recent.size == 0
+    assert state.seen.returns.tolist() == [1.0, 1.5, 2.0, 2.5]
+
+
+class Remembering(Pace):
+    window, memory = 3, 4
+
+    def stage_status(self, state):
+        return ""
+
+    def next_alpha(self, state, path):
+        raise AssertionError("not called: no stage is over")

@@ -1,0 +1,252 @@
+"""`gd.train` and its result."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import geodesic as gd
+from geodesic.errors import InvalidInput
+from geodesic.records import load_run, read_config
+from geodesic.runs.run import segment_of
+from known_returns import LEARNER, KnownReturns, known_returns, varied_returns
+from run_files import Interrupted, contents, interrupt_first_segment
+
+TASK = varied_returns(name="varied")
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    return gd.train(TASK, seeds=3, out=tmp_path_factory.mktemp("train") / "mine")
+
+
+def test_each_seed_has_a_run_folder(result):
+    assert list(result.folders) == [0, 1, 2]
+    assert all(folder.is_relative_to(result.folder / "runs" / "auto") for folder in result.folders.values())
+    assert [run.seed for run in result.runs] == [0, 1, 2]
+    assert all(run.finished and run.steps == 600 for run in result.runs)
+    assert all(run.evaluations.steps[-1] == 600 for run in result.runs)
+    assert repr(result) == f"Result('varied', 3 runs in {result.folder})"
+
+
+def test_a_run_does_not_depend_on_the_other_seeds(result, tmp_path):
+    alone = gd.train(TASK, seeds=[1], out=tmp_path)
+    assert contents(alone.folders[1]) == contents(result.folders[1])
+    assert contents(result.folders[0])["episodes.csv"] != contents(result.folders[1])["episodes.csv"]
+
+
+def test_the_table_summarises_all_seeds(result):
+    header, _, line, *notes = result.table().splitlines()
+    assert header.split()[:3] == ["method", "seeds", "reached"]
+    assert line.split()[:2] == ["auto", "3"]
+    assert "3/3" in line  # every evaluation is above the threshold
+    assert "100%" in line
+    assert "too few seeds for an interval" in notes[-1]
+
+
+def test_the_table_uses_the_given_threshold(tmp_path):
+    """No return is above 8."""
+    _, _, line, *_ = gd.train(TASK, threshold=9.0, steps=200, out=tmp_path).table().splitlines()
+    assert "0/1" in line
+
+
+def test_figures_are_drawn(result):
+    written = result.figures()
+    assert {path.name for path in written} >= {"returns.png", "returns-iqm.png", "contexts.png", "run.png"}
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in written)
+    assert {path.parent for path in written} == {result.folder / "figures", result.folders[0] / "figures"}
+
+
+@pytest.mark.parametrize("stochastic", [False, True])
+def test_policies_act(result, stochastic):
+    env = TASK.make()
+    policy = result.policy(seed=1, stochastic=stochastic)
+    obs, _ = env.reset(seed=0)
+    actions, ended = [], False
+    while not ended:
+        action = policy(obs)
+        assert env.action_space.contains(action)
+        actions.append(int(action))
+        obs, _, terminated, truncated, _ = env.step(action)
+        ended = terminated or truncated
+    assert len(actions) in (7, 8)
+
+
+def test_a_deterministic_policy_repeats_its_action_and_a_stochastic_one_does_not(result):
+    obs = np.array([0.0, 4.0], np.float32)
+    best, drawn = result.policy(0), result.policy(0, stochastic=True)
+    assert len({int(best(obs)) for _ in range(20)}) == 1
+    assert {int(drawn(obs)) for _ in range(50)} == {0, 1, 2}  # barely trained, so all three are likely
+    again = result.policy(0, stochastic=True)
+    first = result.policy(0, stochastic=True)
+    assert [int(again(obs)) for _ in range(20)] == [int(first(obs)) for _ in range(20)]
+
+
+class ContinuousActions(KnownReturns):
+    """Continuous actions within asymmetric bounds."""
+
+    action_space = gym.spaces.Box(np.array([-0.1, 2.0], np.float32), np.array([0.1, 3.0], np.float32))
+
+
+@pytest.mark.parametrize("learner", [LEARNER, gd.SAC(batch_size=8, buffer_size=100, net=(8,))])
+def test_continuous_actions_are_within_the_bounds(tmp_path, learner):
+    training = {"learner": learner, "steps": 100, "segment": None}
+    task = known_returns(ContinuousActions(), evaluation={"every": None}, training=training)
+    trained = gd.train(task, "target-only", out=tmp_path)
+    rng = np.random.default_rng(0)
+    for stochastic in (False, True):
+        policy = trained.policy(stochastic=stochastic)
+        for _ in range(20):
+            action = policy(rng.normal(0, 10, 2).astype(np.float32))
+            assert task.env.action_space.contains(action)
+
+
+def test_the_default_policy_is_the_first_seeds(result):
+    obs = np.array([0.0, 4.0], np.float32)
+    assert int(result.policy()(obs)) == int(result.policy(0)(obs))
+    with pytest.raises(InvalidInput, match="expected one of the seeds 0, 1, 2, got 7"):
+        result.policy(7)
+
+
+def test_finished_runs_are_reloaded_and_more_seeds_added(tmp_path):
+    first = gd.train(TASK, seeds=3, out=tmp_path)
+    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    again = gd.train(TASK, seeds=3, out=tmp_path)
+    assert again.folders == first.folders
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == stamps
+    more = gd.train(TASK, seeds=[5, 1], out=tmp_path)
+    assert list(more.folders) == [5, 1]
+    assert [run.seed for run in more.runs] == [5, 1]
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+
+
+def test_interrupted_runs_resume(result, tmp_path, monkeypatch):
+    """One was interrupted at its end, one at its start, and one is new when `train` is called again."""
+    gd.train(TASK, seeds=[0], out=tmp_path)
+    (tmp_path / "runs" / "auto" / "seed-0" / "summary.json").unlink()
+
+    with monkeypatch.context() as patch:
+        interrupt_first_segment(patch)
+        with pytest.raises(Interrupted):
+            gd.train(TASK, seeds=[1], out=tmp_path)
+    assert segment_of(tmp_path / "runs" / "auto" / "seed-1") < 2  # of 6
+    again = gd.train(TASK, seeds=3, out=tmp_path)
+    for seed in range(3):
+        assert contents(again.folders[seed]) == contents(result.folders[seed])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"steps": 400}, {"threshold": 2.0, "learner": gd.PPO(n_envs=2, rollout=50, net=(8,))}, {"method": "gradient"}],
+)
+def test_another_run_in_the_same_folder_is_refused(tmp_path, changes):
+    """With the same label: another budget, a learner of the same name, other defaults of the method."""
+    own = varied_returns(training={"methods": {"gradient": {"step": 0.25}}}) if "method" in changes else TASK
+    learner = gd.PPO(n_envs=2, rollout=25, net=(8,)) if "learner" in changes else None
+    first = gd.train(TASK, changes.get("method", "auto"), learner=learner, steps=200, out=tmp_path)
+    before = contents(first.folders[0])
+    with pytest.raises(InvalidInput, match=r"seed-0 holds another run \(it differs in .*\); try another out="):
+        gd.train(own, **{"steps": 200, **changes}, out=tmp_path)
+    assert contents(first.folders[0]) == before
+
+
+def test_methods_share_a_folder(tmp_path):
+    for method in ("gradient:step=0.25", "target-only"):
+        gd.train(TASK, method, steps=200, out=tmp_path)
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["gradient-step=0.25", "target-only"]
+
+
+def test_options_given_as_tuples_are_the_same_run_again(tmp_path):
+    task = varied_returns(
+        worst_return=0.0, training={"methods": {"spdl": {"std_lower_bound": (0.2, 0.1)}}, "steps": 200}
+    )
+    first = gd.train(task, "spdl", out=tmp_path)
+    (first.folders[0] / "summary.json").unlink()
+    gd.train(task, "spdl", out=tmp_path)
+    assert first.runs[0].finished
+
+
+def test_the_default_folder_is_a_temporary_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = gd.train(TASK, "target-only", steps=100)
+    assert made.folder.parent == tmp_path
+    assert made.folder.name.startswith("geodesic-")
+    assert made.runs[0].finished
+
+
+def test_learner_metric_and_threshold_reach_the_run(tmp_path):
+    task = varied_returns(worst_return=0.0, name="varied")
+    made = gd.train(task, learner="ppo:gamma=0.9", metric="return-lift", threshold=3, steps=100, out=tmp_path)
+    config = read_config(made.folders[0])
+    assert (config.metric, config.threshold, config.solved) == ("return-lift", 3.0, 3.0)
+    assert config.learner_options["gamma"] == 0.9
+    assert config.label == "auto:metric=return-lift:threshold=3:ppo:gamma=0.9"
+
+
+@pytest.mark.parametrize(("progress", "shown"), [(True, True), (False, False), (None, False)])
+def test_progress_is_shown_on_request(tmp_path, capsys, monkeypatch, progress, shown):
+    monkeypatch.setattr("geodesic.report.progress.LINE_SECONDS", 0.0)
+    gd.train(TASK, seeds=3, steps=200, out=tmp_path, progress=progress)
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert ("all runs: 600 of 600 steps" in error) == shown
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        (0, "expected at least one seed, got none"),
+        ([], "expected at least one seed, got none"),
+        (-2, "expected at least one seed, got none"),
+        ([-1], r"expected seed to be an integer in \[0, 2\^31\), got -1"),
+        (["a"], r"expected seed to be an integer in \[0, 2\^31\), got 'a'"),
+        (2.5, "expected seeds as a number or a list of seeds, got 2.5"),
+        (True, "expected seeds as a number or a list of seeds, got True"),
+        (None, "expected seeds as a number or a list of seeds, got None"),
+    ],
+)
+def test_invalid_seeds_are_refused(tmp_path, seeds, message):
+    with pytest.raises(InvalidInput, match=message):
+        gd.train(TASK, seeds=seeds, out=tmp_path / "never")
+    assert not (tmp_path / "never").exists()
+
+
+@pytest.mark.parametrize("seeds", [np.int64(3), [0, 1, 0, 2], (np.int32(0), 1, 2), range(3)])
+def test_seeds_can_be_given_in_several_forms(tmp_path, seeds):
+    made = gd.train(TASK, "target-only", steps=100, seeds=seeds, out=tmp_path)
+    assert list(made.folders) == [0, 1, 2]
+    assert all(run.finished for run in made.runs)
+
+
+def test_a_gymnasium_task_trains(tmp_path):
+    def set_context(env, length):
+        env.length, env.polemass_length = length, env.masspole * length
+
+    task = gd.Task(
+        env="CartPole-v1",
+        contexts={"length": (0.25, 1.0)},
+        source={"length": 1.0},
+        target={"length": 0.25},
+        threshold=100.0,
+        set_context=set_context,
+        evaluation=gd.EvaluationSettings(episodes=3),
+        name="pole",
+    )
+    made = gd.train(task, learner=gd.PPO(n_envs=2, rollout=64), steps=256, out=tmp_path)
+    assert [run.finished for run in made.runs] == [True]
+    obs, _ = task.make().reset(seed=0)
+    assert int(made.policy(seed=0)(obs)) in (0, 1)
+
+
+def test_a_run_of_a_custom_loop_has_no_policy_to_load(tmp_path):
+    teacher = gd.Teacher(TASK, out=tmp_path)
+    teacher.finish()
+    from geodesic.runs.run import load_policy
+
+    with pytest.raises(InvalidInput, match="expected a run of geodesic.train, got one of another training loop"):
+        load_policy(tmp_path, TASK)
+
+
+def test_a_built_in_task_by_name(tmp_path):
+    made = gd.train("maze", "target-only", steps=500, seeds=[3], out=tmp_path)
+    assert load_run(made.folders[3]).task == "maze"
+    assert isinstance(made.task, gd.Task)
