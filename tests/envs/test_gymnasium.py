@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from stable_baselines3.common.monitor import Monitor
 
 import geodesic as gd
 from geodesic.envs.cmdp import ContextualEnv
@@ -181,6 +182,22 @@ def test_a_context_in_the_options_is_used_once():
     assert (env.unwrapped.gravity, env.unwrapped.length) == (11.0, 0.75)
     np.testing.assert_array_equal(env.context, [11.0, 0.75])
     np.testing.assert_array_equal(env.reset()[1]["context"], [6.0, 0.5])
+
+
+def test_set_context_receives_your_outermost_wrapper_without_those_of_libraries():
+    class Wind(gym.Wrapper):
+        pass
+
+    received = []
+
+    def keep(env, weight):
+        received.append(env)
+
+    made = gym.make("CartPole-v1")
+    mine = Wind(made)
+    for env in (made, mine, gym.wrappers.TimeAwareObservation(mine), Monitor(made), Monitor(mine)):
+        gd.ContextWrapper(env, {"weight": (0, 1)}, keep).reset()
+    assert received == [made.unwrapped, mine, mine, made.unwrapped, mine]
 
 
 def test_other_options_reach_the_inner_environment():

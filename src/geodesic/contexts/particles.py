@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,7 +84,13 @@ class Particles:
         Returns:
             Contexts (n, d), drawn with replacement.
         """
-        return self.points[as_rng(rng).choice(len(self), size=as_size(n), p=self.weights)]
+        return self.points[self._cumulative.searchsorted(as_rng(rng).random(as_size(n)), side="right")]
+
+    @cached_property
+    def _cumulative(self) -> FloatArray:
+        """The cumulative weights (n,), exactly as `numpy.random.Generator.choice` computes them."""
+        sums = self.weights.cumsum()
+        return np.asarray(sums / sums[-1])
 
     def mean(self) -> FloatArray:
         """Compute the mean context.

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from geodesic.checks import as_array, as_boolean, as_function, as_integer, check_instance
 from geodesic.contexts import ContextSpace, FloatArray, Particles, Side
@@ -19,6 +19,7 @@ from geodesic.errors import InvalidInput, format_error, short_repr
 
 SetContext = Callable[..., None]  # set_context(env, **context)
 Contexts = ContextSpace | Mapping[str, Side]  # a space, or name and bounds of each value
+LIBRARIES = ("gymnasium", "stable_baselines3")  # whose wrappers have no contexts
 Info = dict[str, Any]
 Env = gym.Env[Any, Any]
 Space = gym.Space[Any]
@@ -101,7 +102,9 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
     Args:
         env: The environment.
         contexts: Name and bounds of each context value, or a `ContextSpace`.
-        set_context: A function `set_context(env, **context)` that receives the unwrapped environment.
+        set_context: A function `set_context(env, **context)`. It receives the environment that you made, without the
+            wrappers of Gymnasium and Stable-Baselines3 around it: your own outermost wrapper if there is one, else the
+            environment itself. `env.unwrapped` is the environment below all wrappers.
         observe_context: Append the context, scaled to [-1, 1], to a Box observation, or add it to a Dict observation as
             the entry "context".
 
@@ -129,9 +132,11 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
         ContextSampler.__init__(self, space, space.uniform(1000, np.random.default_rng(0)))
         self.set_context = as_function(set_context, "set_context")
         self.observe_context = observe_context
+        self._receiver = receiver_of(env)
         self._rng = np.random.default_rng()
         if observe_context:
             self.observation_space = _extended(env.observation_space, space)
+            self._scaled = self._observed(self.context)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
         """Set the next context and start an episode.
@@ -150,6 +155,8 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
         if seed is not None:
             self._rng = np.random.default_rng([seed, 0x637478])
         self._set_context(self.start_episode(options, self._rng))
+        if self.observe_context:  # the same at every step
+            self._scaled = self._observed(self.context)
         rest = {key: value for key, value in (options or {}).items() if key != "context"}
         obs, info = self.env.reset(seed=seed, options=rest or None)
         return self._with_context(obs), {**info, **self.episode_info()}
@@ -167,22 +174,39 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
         return self._with_context(obs), reward, terminated, truncated, {**info, **self.episode_info()}
 
     def _set_context(self, context: FloatArray) -> None:
-        values = {name: float(value) for name, value in zip(self.context_space.names, context)}
+        values = dict(zip(self.context_space.names, context.tolist()))
         try:
-            self.set_context(self.env.unwrapped, **values)
+            self.set_context(self._receiver, **values)
         except Exception as error:
             raise InvalidInput(
-                f"expected set_context(env, {', '.join(values)}) to set the context of {self.env.unwrapped}, "
+                f"expected set_context(env, {', '.join(values)}) to set the context of {self._receiver}, "
                 f"got {format_error(error)}"
             ) from error
 
     def _with_context(self, obs: Any) -> Any:
         if not self.observe_context:
             return obs
-        scaled = (2 * self.context_space.to_unit(self.context[None])[0] - 1).astype(np.float32)
         if isinstance(obs, dict):
-            return {**obs, "context": scaled}
-        return np.concatenate([obs, scaled.astype(obs.dtype)])
+            return {**obs, "context": self._scaled.copy()}
+        return np.concatenate([obs, self._scaled], dtype=obs.dtype)
+
+    def _observed(self, context: FloatArray) -> NDArray[np.float32]:
+        """The context as the agent observes it."""
+        return np.asarray(2 * self.context_space.to_unit(context[None])[0] - 1, np.float32)
+
+
+def receiver_of(env: Env) -> Env:
+    """What `set_context` receives: the environment without the wrappers of Gymnasium and Stable-Baselines3 around it.
+
+    Args:
+        env: The environment with its wrappers.
+
+    Returns:
+        The outermost wrapper of another origin, else the environment itself.
+    """
+    while isinstance(env, gym.Wrapper) and type(env).__module__.partition(".")[0] in LIBRARIES:
+        env = env.env
+    return env
 
 
 def as_episode_seed(seed: object) -> int | None:

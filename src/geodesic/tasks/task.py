@@ -114,7 +114,7 @@ class Task:
         worst_return: The lowest possible score; needed by SPDL and the learned metrics.
         best_return: Contexts (n, d) -> upper bounds (n,) on the return, so that an unreachable threshold is refused.
         is_feasible: Contexts (n, d) -> which of them can be solved at all; used in reports only.
-        set_context: `set_context(env, **context)` puts a context into the (unwrapped) environment.
+        set_context: `set_context(env, **context)` puts a context into the environment; see `ContextWrapper`.
         observe_context: Whether the agent observes the context.
         metric: The default metric: a name, a reference, or what `metrics` takes.
         metrics: More metrics by name: a `Metric`, a `LearnedMetric`, a class of metrics, or a function
