@@ -1,17 +1,26 @@
 """`gd.train` and its result."""
 
 import gymnasium as gym
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.errors import InvalidInput
-from geodesic.records import load_run, read_config
+from geodesic.cli import main
+from geodesic.errors import InvalidInput, RunFailed
 from geodesic.runs.run import segment_of
 from known_returns import LEARNER, KnownReturns, known_returns, varied_returns
 from run_files import Interrupted, contents, interrupt_first_segment
 
 TASK = varied_returns(name="varied")
+
+
+METHODS = ["gradient:step=0.25|0.5", "target-only"]
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory):
+    return gd.compare(TASK, METHODS, seeds=2, out=tmp_path_factory.mktemp("compare") / "mine", workers=0)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +29,7 @@ def result(tmp_path_factory):
 
 
 def test_each_seed_has_a_run_folder(result):
-    assert list(result.folders) == [0, 1, 2]
+    assert list(result.folders) == [("auto", 0), ("auto", 1), ("auto", 2)]
     assert all(folder.is_relative_to(result.folder / "runs" / "auto") for folder in result.folders.values())
     assert [run.seed for run in result.runs] == [0, 1, 2]
     assert all(run.finished and run.steps == 600 for run in result.runs)
@@ -30,8 +39,86 @@ def test_each_seed_has_a_run_folder(result):
 
 def test_a_run_does_not_depend_on_the_other_seeds(result, tmp_path):
     alone = gd.train(TASK, seeds=[1], out=tmp_path)
-    assert contents(alone.folders[1]) == contents(result.folders[1])
-    assert contents(result.folders[0])["episodes.csv"] != contents(result.folders[1])["episodes.csv"]
+    assert contents(alone.folders["auto", 1]) == contents(result.folders["auto", 1])
+    assert contents(result.runs[0].folder)["episodes.csv"] != contents(result.runs[1].folder)["episodes.csv"]
+
+
+def test_a_comparison_has_every_method_and_seed(comparison):
+    labels = ["gradient:step=0.25", "gradient:step=0.5", "target-only"]
+    assert list(comparison.folders) == [(label, seed) for label in labels for seed in (0, 1)]
+    assert [(run.label, run.seed, run.finished) for run in comparison.runs] == [
+        (*key, True) for key in comparison.folders
+    ]
+    assert [line.split()[0] for line in comparison.table().splitlines()[2:5]] == labels
+    assert repr(comparison) == f"Result('varied', 6 runs in {comparison.folder})"
+    assert {path.parent.parent for path in comparison.figures()} == {
+        comparison.folder, *(comparison.folders[label, 0] for label in labels)
+    }  # fmt: skip
+
+
+def test_a_run_of_a_comparison_is_the_same_alone(comparison, tmp_path):
+    alone = gd.train(TASK, "gradient:step=0.5", seeds=[1], out=tmp_path)
+    assert contents(alone.runs[0].folder) == contents(comparison.folders["gradient:step=0.5", 1])
+
+
+def test_policies_of_a_comparison_are_found_by_method_and_seed(comparison, monkeypatch):
+    folders = comparison.folders
+    monkeypatch.setattr("geodesic.api.load_policy", lambda folder, *given, **options: folder)
+    assert comparison.policy(1, "gradient:step=0.5") == folders["gradient:step=0.5", 1]
+    assert comparison.policy(method="target-only") == folders["target-only", 0]
+    assert comparison.policy(seed=1) == folders["gradient:step=0.25", 1]
+    with pytest.raises(InvalidInput, match=r"the method to be one of gradient:step=0.25, .*, target-only; got 'auto'"):
+        comparison.policy(method="auto")
+    with pytest.raises(InvalidInput, match="expected one of the seeds 0, 1, got 2"):
+        comparison.policy(2, "target-only")
+
+
+def test_a_comparison_is_reloaded_and_extended(comparison):
+    stamps = {path: path.stat().st_mtime_ns for path in comparison.folder.rglob("*.csv")}
+    again = gd.compare(TASK, [*METHODS, "uniform"], seeds=2, out=comparison.folder, workers=0)
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+    assert len(again.runs) == 8
+
+
+def test_a_comparison_takes_objects_and_functions(tmp_path):
+    """By the names of their classes, or by those in a dictionary."""
+    ends = TASK.source_particles, TASK.target_particles
+    quick, slow = (gd.Gradient(*ends, pace=gd.FixedStep(step), threshold=2.0) for step in (0.5, 0.25))
+
+    def jump(problem):
+        return gd.curricula.build("target-only", problem)
+
+    made = gd.compare(TASK, [quick, jump, "uniform"], seeds=1, steps=200, out=tmp_path / "list", workers=0)
+    assert [run.label for run in made.runs] == ["gradient", jump.__qualname__, "uniform"]
+    assert made.policy(method=quick)(np.array([0.0, 4.0], np.float32)) in (0, 1, 2)
+    both = gd.compare(TASK, {"quick": quick, "slow": slow}, seeds=1, steps=200, out=tmp_path / "named", workers=0)
+    assert list(both.folders) == [("quick", 0), ("slow", 0)]
+    with pytest.raises(InvalidInput, match="expected methods with different names, got two of 'gradient'; try a dict"):
+        gd.compare(TASK, [quick, slow], out=tmp_path / "never")
+    assert not (tmp_path / "never").exists()
+
+
+def test_the_command_resumes_a_comparison_from_python(tmp_path, capsys):
+    made = gd.compare("maze", ["target-only"], seeds=1, steps=500, out=tmp_path, workers=0)
+    stamp = (made.runs[0].folder / "episodes.csv").stat().st_mtime_ns
+    words = ["compare", "maze", "--methods", "target-only,linear:window=10|20", "--seeds", "1", "--steps", "500"]
+    assert main([*words, "--out", str(tmp_path), "--quiet", "--workers", "1"]) == 0
+    assert (made.runs[0].folder / "episodes.csv").stat().st_mtime_ns == stamp
+    shown = capsys.readouterr().out
+    assert [line.split()[0] for line in shown.splitlines()[3:6]] == [
+        "target-only",
+        "linear:window=10",
+        "linear:window=20",
+    ]
+
+
+def test_failures_of_a_comparison_are_named(tmp_path):
+    class Failing(KnownReturns):
+        def reward(self, state, action, next_state, rng, context):
+            return jnp.float32(np.nan)
+
+    with pytest.raises(RunFailed, match="target-only seed 0: .*diverged"):
+        gd.compare(known_returns(Failing()), ["target-only"], seeds=1, out=tmp_path, workers=0)
 
 
 def test_the_table_summarises_all_seeds(result):
@@ -53,7 +140,7 @@ def test_figures_are_drawn(result):
     written = result.figures()
     assert {path.name for path in written} >= {"returns.png", "returns-iqm.png", "contexts.png", "run.png"}
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in written)
-    assert {path.parent for path in written} == {result.folder / "figures", result.folders[0] / "figures"}
+    assert {path.parent for path in written} == {result.folder / "figures", result.runs[0].folder / "figures"}
 
 
 @pytest.mark.parametrize("stochastic", [False, True])
@@ -114,7 +201,6 @@ def test_finished_runs_are_reloaded_and_more_seeds_added(tmp_path):
     assert again.folders == first.folders
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == stamps
     more = gd.train(TASK, seeds=[5, 1], out=tmp_path)
-    assert list(more.folders) == [5, 1]
     assert [run.seed for run in more.runs] == [5, 1]
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
 
@@ -130,8 +216,8 @@ def test_interrupted_runs_resume(result, tmp_path, monkeypatch):
             gd.train(TASK, seeds=[1], out=tmp_path)
     assert segment_of(tmp_path / "runs" / "auto" / "seed-1") < 2  # of 6
     again = gd.train(TASK, seeds=3, out=tmp_path)
-    for seed in range(3):
-        assert contents(again.folders[seed]) == contents(result.folders[seed])
+    for run, whole in zip(again.runs, result.runs, strict=True):
+        assert contents(run.folder) == contents(whole.folder)
 
 
 @pytest.mark.parametrize(
@@ -143,10 +229,10 @@ def test_another_run_in_the_same_folder_is_refused(tmp_path, changes):
     own = varied_returns(training={"methods": {"gradient": {"step": 0.25}}}) if "method" in changes else TASK
     learner = gd.PPO(n_envs=2, rollout=25, net=(8,)) if "learner" in changes else None
     first = gd.train(TASK, changes.get("method", "auto"), learner=learner, steps=200, out=tmp_path)
-    before = contents(first.folders[0])
+    before = contents(first.runs[0].folder)
     with pytest.raises(InvalidInput, match=r"seed-0 holds another run \(it differs in .*\); try another out="):
         gd.train(own, **{"steps": 200, **changes}, out=tmp_path)
-    assert contents(first.folders[0]) == before
+    assert contents(first.runs[0].folder) == before
 
 
 def test_methods_share_a_folder(tmp_path):
@@ -160,7 +246,7 @@ def test_options_given_as_tuples_are_the_same_run_again(tmp_path):
         worst_return=0.0, training={"methods": {"spdl": {"std_lower_bound": (0.2, 0.1)}}, "steps": 200}
     )
     first = gd.train(task, "spdl", out=tmp_path)
-    (first.folders[0] / "summary.json").unlink()
+    (first.runs[0].folder / "summary.json").unlink()
     gd.train(task, "spdl", out=tmp_path)
     assert first.runs[0].finished
 
@@ -176,7 +262,7 @@ def test_the_default_folder_is_a_temporary_one(tmp_path, monkeypatch):
 def test_learner_metric_and_threshold_reach_the_run(tmp_path):
     task = varied_returns(worst_return=0.0, name="varied")
     made = gd.train(task, learner="ppo:gamma=0.9", metric="return-lift", threshold=3, steps=100, out=tmp_path)
-    config = read_config(made.folders[0])
+    config = made.runs[0].config
     assert (config.metric, config.threshold, config.solved) == ("return-lift", 3.0, 3.0)
     assert config.learner_options["gamma"] == 0.9
     assert config.label == "auto:metric=return-lift:threshold=3:ppo:gamma=0.9"
@@ -213,7 +299,7 @@ def test_invalid_seeds_are_refused(tmp_path, seeds, message):
 @pytest.mark.parametrize("seeds", [np.int64(3), [0, 1, 0, 2], (np.int32(0), 1, 2), range(3)])
 def test_seeds_can_be_given_in_several_forms(tmp_path, seeds):
     made = gd.train(TASK, "target-only", steps=100, seeds=seeds, out=tmp_path)
-    assert list(made.folders) == [0, 1, 2]
+    assert [run.seed for run in made.runs] == [0, 1, 2]
     assert all(run.finished for run in made.runs)
 
 
@@ -248,5 +334,5 @@ def test_a_run_of_a_custom_loop_has_no_policy_to_load(tmp_path):
 
 def test_a_built_in_task_by_name(tmp_path):
     made = gd.train("maze", "target-only", steps=500, seeds=[3], out=tmp_path)
-    assert load_run(made.folders[3]).task == "maze"
+    assert made.runs[0].task == "maze"
     assert isinstance(made.task, gd.Task)

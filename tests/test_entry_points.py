@@ -132,8 +132,8 @@ import geodesic as gd
 from geodesic.records import read_config
 first = gd.train("corridor", "halfway:particles=50", learner="patient-ppo:n_envs=2", out="first", steps=400)
 second = gd.train("corridor", "gradient:step=0.5", metric="far", learner="patient-ppo", out="second", steps=400)
-folders = [str(result.folders[0]) for result in (first, second)]
-print(json.dumps([folders, [read_config(result.folders[0]).to_json() for result in (first, second)]]))
+folders = [str(result.runs[0].folder) for result in (first, second)]
+print(json.dumps([folders, [read_config(result.runs[0].folder).to_json() for result in (first, second)]]))
 """
     done = subprocess.run([sys.executable, "-c", code], env=installed, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -81,7 +81,7 @@ def test_a_learned_policy_depends_on_the_learner(tmp_path):
     from geodesic.records import checkpoint, checkpoint_path
 
     result = gd.train(TASK, "target-only", learner=Reinforce(), out=tmp_path)
-    kept = checkpoint.load(checkpoint_path(result.folders[0]))
+    kept = checkpoint.load(checkpoint_path(result.runs[0].folder))
     assert any(array.shape[-2:] == (2, 3) and array.any() for array in kept.arrays.values())
 
 
@@ -98,7 +98,7 @@ def test_a_run_with_an_object_resumes_with_an_equal_object_only(tmp_path, monkey
     assert main(["run", "--resume", str(folder)]) == 2
     assert "which was passed as an object" in capsys.readouterr().err
     resumed = gd.train(TASK, stepwise(), out=tmp_path / "interrupted")
-    assert contents(resumed.folders[0]) == contents(whole.folders[0])
+    assert contents(resumed.runs[0].folder) == contents(whole.runs[0].folder)
 
 
 @pytest.mark.parametrize(

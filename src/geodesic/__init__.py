@@ -26,7 +26,7 @@ from geodesic.transport import Geodesic, barycenter, wasserstein
 
 if TYPE_CHECKING:
     from geodesic import learners as learners
-    from geodesic.api import Result, train
+    from geodesic.api import Result, compare, train
     from geodesic.envs.cmdp import ContextualMDP
     from geodesic.integrations import rllib as rllib  # left out of __all__, as sb3 is: they need extras
     from geodesic.integrations import sb3 as sb3
@@ -41,6 +41,7 @@ _LAZY = {
     "PPO": "geodesic.learners.ppo",
     "Result": "geodesic.api",
     "SAC": "geodesic.learners.sac",
+    "compare": "geodesic.api",
     "learners": "geodesic.learners",
     "rllib": "geodesic.integrations.rllib",
     "sb3": "geodesic.integrations.sb3",
@@ -73,6 +74,7 @@ __all__ = [
     "TrainingSettings",
     "barycenter",
     "check_task",
+    "compare",
     "curricula",
     "envs",
     "errors",

@@ -1,28 +1,30 @@
-"""`geodesic.train`: train agents on a task with a curriculum."""
+"""`geodesic.train` and `geodesic.compare`: train agents on a task with one or several curricula."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from geodesic.analysis.statistics import summarise
-from geodesic.checks import MOST, as_boolean, as_integer, as_path, as_seed, is_integer, optional
+from geodesic.checks import MOST, as_boolean, as_integer, as_name, as_path, as_seed, is_integer, optional
 from geodesic.curricula.base import Threshold
 from geodesic.errors import InvalidInput, RunFailed, short_repr
 from geodesic.metrics.standard import Maker
 from geodesic.records import RunConfig, RunResult, load_run
 from geodesic.report.tables import format_table
-from geodesic.runs.compare import run_folder
+from geodesic.runs.compare import Methods, expand_methods, plan_comparison, run_folder
+from geodesic.runs.compare import compare as compare_runs
 from geodesic.runs.cvar import worst_contexts
-from geodesic.runs.executors.base import Job
+from geodesic.runs.executors import Job, LocalProcesses, ThisProcess
+from geodesic.runs.executors.local import has_accelerator
 from geodesic.runs.run import load_policy, run_job
 from geodesic.tasks import Task, load
 from geodesic.tasks.methods import Method
-from geodesic.training.configure import configure, objects_of
+from geodesic.training.configure import configure, method_label, objects_of
 from geodesic.training.objects import Objects
 from geodesic.training.session import check_same_run
 from geodesic.training.trainer import Policy
@@ -30,45 +32,55 @@ from geodesic.training.trainer import Policy
 
 @dataclass(frozen=True)
 class Result:
-    """What `train` returns. Everything in it is read from the run folders, which are kept.
+    """What `train` and `compare` return. Everything in it is read from the run folders, which are kept.
 
     The folders hold the runs that the caller described, so code that they name is trusted.
 
     Args:
         task: The task.
         folder: The folder of all runs.
-        folders: The folder of each run, by seed.
+        folders: The folder of each run, by method and seed: `result.folders["auto", 0]`.
     """
 
     task: Task
     folder: Path
-    folders: dict[int, Path]
-    _objects: Objects = field(default_factory=Objects, repr=False)
+    folders: dict[tuple[str, int], Path]
+    _objects: Mapping[str, Objects] = field(default_factory=dict, repr=False)  # by method
 
     @property
     def runs(self) -> list[RunResult]:
-        """The records of each run, in the order of the seeds."""
+        """The records of each run, in the order of the methods and seeds."""
         return [load_run(path) for path in self.folders.values()]
 
-    def policy(self, seed: int | None = None, stochastic: bool = False) -> Policy:
+    def policy(self, seed: int | None = None, method: Method | None = None, stochastic: bool = False) -> Policy:
         """Load a trained agent.
 
         Args:
             seed: Which run's agent (default: the first seed's).
+            method: Which method's, as it was given or by its label in the table (default: the first one's).
             stochastic: Sample actions instead of taking the best one.
 
         Returns:
             A function observation -> action, for `task.make()`.
 
         Raises:
-            InvalidInput: If there is no run with this seed.
+            InvalidInput: If there is no run of this method with this seed.
         """
-        chosen = next(iter(self.folders)) if seed is None else as_seed(seed)
-        if chosen not in self.folders:
-            raise InvalidInput(f"expected one of the seeds {', '.join(map(str, self.folders))}, got {seed!r}")
-        return load_policy(self.folders[chosen], self.task, stochastic, objects=self._objects, trust=True)
+        label, number = self._chosen(seed, method)
+        objects = self._objects.get(label)
+        return load_policy(self.folders[label, number], self.task, stochastic, objects=objects, trust=True)
 
-    def cvar(self, fraction: float = 0.1) -> dict[int, float]:
+    def _chosen(self, seed: int | None, method: Method | None) -> tuple[str, int]:
+        """The method and the seed of one run, by default the first ones."""
+        labels = list(dict.fromkeys(label for label, _ in self.folders))
+        label = labels[0] if method is None else as_name(method_label(method), "the method", labels)
+        seeds = [number for own, number in self.folders if own == label]
+        chosen = seeds[0] if seed is None else as_seed(seed)
+        if chosen not in seeds:
+            raise InvalidInput(f"expected one of the seeds {', '.join(map(str, seeds))}, got {seed!r}")
+        return label, chosen
+
+    def cvar(self, fraction: float = 0.1) -> dict[tuple[str, int], float]:
         """Score each agent in the contexts of the target where it is worst (conditional value at risk).
 
         Contexts are ranked by one evaluation and scored by a second one.
@@ -77,11 +89,13 @@ class Result:
             fraction: The fraction of the target's contexts that is scored.
 
         Returns:
-            The mean score by seed.
+            The mean score by method and seed.
         """
-        folders = self.folders.items()
-        given = (fraction, self.task, self._objects, True)
-        return {seed: worst_contexts(path, *given).score for seed, path in folders}
+        found = {}
+        for (label, seed), path in self.folders.items():
+            objects = self._objects.get(label)
+            found[label, seed] = worst_contexts(path, fraction, self.task, objects, trust=True).score
+        return found
 
     def table(self) -> str:
         """Summarise times, final scores and successes over the seeds.
@@ -93,15 +107,16 @@ class Result:
         return format_table(summarise(runs, runs[0].solved))
 
     def figures(self) -> list[Path]:
-        """Draw every figure that applies into the folders.
+        """Draw every figure that applies: of all runs into their common folder, and of each method's first run.
 
         Returns:
             The paths of the figures.
         """
         from geodesic.report.figures import write_comparison_figures, write_run_figures
 
-        first = next(iter(self.folders.values()))
-        return [*write_comparison_figures(self.folder, self.task), *write_run_figures(first, self.task)]
+        firsts = {label: path for (label, _), path in reversed(self.folders.items())}
+        single = [each for path in firsts.values() for each in write_run_figures(path, self.task)]
+        return [*write_comparison_figures(self.folder, self.task), *single]
 
     def report(self) -> Path:
         """Write a page with tables, charts and films that opens from disk.
@@ -166,18 +181,84 @@ def train(
     """
     task = load(task)
     optional(as_boolean)(progress, "progress")
-    configs = [configure(task, method, seed, steps, metric, threshold, learner, backend) for seed in _chosen(seeds)]
-    folder = Path(tempfile.mkdtemp(prefix="geodesic-")) if out is None else as_path(out, "out")
-    folders = {config.seed: run_folder(folder, config) for config in configs}
-    for config in configs:
-        check_same_run(config, folders[config.seed])
+    configs = [configure(task, method, seed, steps, metric, threshold, learner, backend) for seed in _as_seeds(seeds)]
+    folder = _folder(out)
+    folders = {(config.label, config.seed): run_folder(folder, config) for config in configs}
+    for config, path in zip(configs, folders.values()):
+        check_same_run(config, path)
     objects = objects_of(task, method, metric, learner)
     with _progress(folder, configs, progress):
         failed = run_job(Job(tuple(configs), tuple(folders.values())), task, [objects] * len(configs))
     errors = list(dict.fromkeys(failed.values()))
     if errors:
         raise errors[0] if len(errors) == 1 else RunFailed("; ".join(map(str, errors)))
-    return Result(task, folder, folders, objects)
+    return Result(task, folder, folders, dict.fromkeys((config.label for config in configs), objects))
+
+
+def compare(
+    task: Task | str,
+    methods: Methods = (),
+    learner: object = None,
+    steps: int | None = None,
+    seeds: int | Sequence[int] = 3,
+    out: str | Path | None = None,
+    threshold: Threshold | None = None,
+    progress: bool | None = None,
+    backend: str = "jax",
+    workers: int | None = None,
+) -> Result:
+    """Train several methods on a task with the same seeds, as `geodesic compare` does.
+
+    Runs are spread over worker processes, which do not import your script, so it needs no guard.
+
+    Args:
+        task: A `Task`, the name of a built-in task, `"package.module:object"` or `"path/file.py:object"`.
+        methods: A list of methods as `train` takes them, where `"gradient:step=0.1|0.2:window=10|20"` expands to every
+            combination; or a dictionary of methods by the names that tables and figures use; or `"all"` (default: the
+            task's, `TrainingSettings.compare`).
+        learner: The learner of all runs, as for `train` (default: the task's).
+        steps: Environment steps of each run (default: the task's).
+        seeds: How many seeds (0, 1, ...), or which.
+        out: The folder of the comparison. Call `compare` again with the same one to resume it, or to add methods and
+            seeds (default: a new folder in the system's temporary folder).
+        threshold: The score above which a stage is mastered (default: the task's).
+        progress: Show progress bars (default: if standard error is a terminal).
+        backend: "jax", or "sb3" and "sbx", which train with PPO and SAC of those libraries.
+        workers: How many worker processes; 0: this process trains all runs, and compiles methods and seeds into one
+            program if the environment is written in JAX (default: one per core, or 0 with an accelerator).
+
+    Returns:
+        A `Result` with tables, figures, policies and the run folders.
+
+    Raises:
+        InvalidInput: If an argument is invalid; nothing has been written.
+        RunFailed: If a run failed; the others are finished, and all checkpoints are kept.
+
+    Example:
+        >>> import geodesic as gd
+        >>> result = gd.compare("maze", ["gradient:step=0.1|0.2", "uniform"], steps=1000, seeds=2, workers=0)
+        >>> len(result.runs)
+        6
+    """
+    task = load(task)
+    optional(as_boolean)(progress, "progress")
+    optional(as_integer)(workers, "workers")
+    chosen = expand_methods(methods or task.training.compare)
+    folder = _folder(out)
+    configs = plan_comparison(task, chosen, _as_seeds(seeds), steps, folder, threshold, learner, backend)
+    objects = {label: objects_of(task, method, None, learner) for label, method in chosen.items()}
+    here = has_accelerator() if workers is None else workers == 0
+    executor = ThisProcess() if here else LocalProcesses(workers)
+    with _progress(folder, configs, progress):
+        failed = compare_runs(configs, folder, task, executor, objects=[objects[each.label] for each in configs]).failed
+    if failed:
+        raise RunFailed("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
+    return Result(task, folder, {(each.label, each.seed): run_folder(folder, each) for each in configs}, objects)
+
+
+def _folder(out: str | Path | None) -> Path:
+    """The folder of a call's runs, by default a temporary one."""
+    return Path(tempfile.mkdtemp(prefix="geodesic-")) if out is None else as_path(out, "out")
 
 
 def _progress(folder: Path, configs: Sequence[RunConfig], wanted: bool | None) -> AbstractContextManager[object]:
@@ -190,7 +271,7 @@ def _progress(folder: Path, configs: Sequence[RunConfig], wanted: bool | None) -
     return FolderProgress(SafeConsole(stderr=True), folder, configs)
 
 
-def _chosen(seeds: int | Sequence[int]) -> list[int]:
+def _as_seeds(seeds: int | Sequence[int]) -> list[int]:
     """The seeds, each once."""
     if is_integer(seeds):
         seeds = range(as_integer(seeds, "seeds", -MOST, 10**6))

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import gymnasium as gym
@@ -99,6 +100,33 @@ def test_only_objects_without_a_reference_are_packed():
     assert pack([objects_of(load("maze"), "")]) is None
     assert pack([objects_of(load(f"{TASKS}:task"), "")]) is None
     assert unpack(None) is None
+
+
+class Registered(gym.Env):
+    """An environment that a script registers, which other processes do not run."""
+
+    observation_space, action_space = gym.spaces.Box(0.0, 1.0, (1,), np.float32), gym.spaces.Discrete(2)
+
+
+def test_registered_environments_are_sent_along(monkeypatch):
+    monkeypatch.setattr("__main__.Registered", Registered, raising=False)
+    gym.register("Registered-v0", entry_point="__main__:Registered")
+    task = gd.Task("Registered-v0", {"x": (0.0, 1.0)}, target={"x": 1.0}, set_context=lambda env, x: None)
+    packed = pack([objects_of(task, "")])
+    monkeypatch.undo()
+    del gym.registry["Registered-v0"]
+    try:
+        (objects,) = unpack(packed)
+        assert type(objects.task.make().unwrapped).__name__ == "Registered"
+    finally:
+        del gym.registry["Registered-v0"]
+
+
+def test_an_object_that_cannot_be_sent_is_refused():
+    lock = threading.Lock()
+    task = gd.Task("CartPole-v1", {"x": (0.0, 1.0)}, target={"x": 1.0}, set_context=lambda env, x: lock)
+    with pytest.raises(InvalidInput, match="expected objects that can be sent to other processes, got TypeError"):
+        pack([objects_of(task, "")])
 
 
 def test_a_task_in_a_file(tmp_path, monkeypatch, capsys):

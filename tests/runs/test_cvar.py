@@ -41,7 +41,7 @@ def trained(tmp_path_factory):
 def test_the_worst_tenth_are_the_ten_contexts_with_the_lowest_returns(trained):
     drawn = trained.task.target_particles.sample(np.random.default_rng(SEED), CONTEXTS)
     order = np.argsort(np.ceil(drawn[:, 0]), kind="stable")[:10]
-    found = worst_contexts(trained.folders[1], 0.1, trained.task)
+    found = worst_contexts(trained.runs[1].folder, 0.1, trained.task)
     np.testing.assert_array_equal(found.contexts, drawn[order])
     assert found.score == pytest.approx(np.ceil(drawn[order, 0]).mean(), abs=1e-5)
     assert found.success == pytest.approx((drawn[order, 1] > 0.5).mean())
@@ -51,14 +51,14 @@ def test_the_worst_tenth_are_the_ten_contexts_with_the_lowest_returns(trained):
 def test_a_fraction_of_one_is_the_mean_over_the_target(trained):
     drawn = trained.task.target_particles.sample(np.random.default_rng(SEED), CONTEXTS)
     scores = trained.cvar(1.0)
-    assert list(scores) == [0, 1]
-    assert scores[0] == pytest.approx(np.ceil(drawn[:, 0]).mean(), abs=1e-5)
+    assert list(scores) == [("target-only", 0), ("target-only", 1)]
+    assert scores["target-only", 0] == pytest.approx(np.ceil(drawn[:, 0]).mean(), abs=1e-5)
 
 
 def test_scoring_on_the_evaluation_that_ranked_would_be_biased(tmp_path):
     task = known_returns(CoinToss())
     made = gd.train(task, "target-only", steps=100, out=tmp_path)
-    folder = made.folders[0]
+    folder = made.runs[0].folder
     found = worst_contexts(folder, 0.1, task)
     steps, noise = 50, 0.5 * np.sqrt(50 / (10 * EPISODES))  # of the mean of a hundred episodes of fifty tosses
     assert found.score == pytest.approx(0.5 * steps, abs=4 * noise)
@@ -98,7 +98,7 @@ def test_an_environment_on_the_host_has_worst_contexts_too(tmp_path):
     )
     made = gd.train(task, "target-only", steps=40, out=tmp_path)
     drawn = task.target_particles.sample(np.random.default_rng(SEED), CONTEXTS)[:, 0]
-    found = worst_contexts(made.folders[0], 0.1, task)
+    found = worst_contexts(made.runs[0].folder, 0.1, task)
     assert found.score == pytest.approx(np.sort(np.ceil(drawn))[:10].mean())
     assert np.isnan(found.success)  # the environment does not report success
 

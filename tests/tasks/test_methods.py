@@ -10,7 +10,7 @@ from geodesic.curricula import REGISTRY, Curriculum, options_of
 from geodesic.errors import InvalidInput
 from geodesic.metrics import Euclidean, Matrix
 from geodesic.tasks import catalogue
-from geodesic.tasks.methods import build, parse, problem, resolve
+from geodesic.tasks.methods import build, expand, parse, problem, resolve
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,28 @@ def test_an_option_without_a_name_or_value_is_refused(text):
     with pytest.raises(InvalidInput) as caught:
         parse(text)
     assert str(caught.value) == f"expected a method as name:option=value, got {text!r}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("gradient", ["gradient"]),
+        ("gradient:step=0.1|0.2", ["gradient:step=0.1", "gradient:step=0.2"]),
+        ("x:a=1|2:b=3:c=u|v", ["x:a=1:b=3:c=u", "x:a=1:b=3:c=v", "x:a=2:b=3:c=u", "x:a=2:b=3:c=v"]),
+        (
+            "file.py:Mine:pace=other.py:Pace:a=1|2",
+            ["file.py:Mine:pace=other.py:Pace:a=1", "file.py:Mine:pace=other.py:Pace:a=2"],
+        ),
+    ],
+)
+def test_a_grid_stands_for_the_product_of_its_values(text, expanded):
+    assert expand(text) == expanded
+
+
+@pytest.mark.parametrize("text", ["gradient:step=0.1|", "gradient:step=|0.1", "gradient:step=0.1||0.2"])
+def test_a_grid_with_an_empty_value_is_refused(text):
+    with pytest.raises(InvalidInput, match=r"expected a value on both sides of each \|"):
+        expand(text)
 
 
 def test_a_value_that_is_no_string_is_refused():

@@ -21,7 +21,7 @@ MODULES = ("gd", "metrics", "curricula", "envs", "tasks", "learners")  # by thei
 EXTRAS = ("gd.sb3.CurriculumCallback", "gd.rllib.with_curriculum", "envs.from_gymnax", "envs.from_brax")
 OBJECTS = (  # whose methods are called
     "a", "space", "cells", "batch()", "metrics.Euclidean([1.0, 2.0])", "graph", "matrix", "lift", "embedding",
-    "gd.Geodesic(a, b)", "walk", "gd.Result(walk, RUN, {0: RUN})",
+    "gd.Geodesic(a, b)", "walk", "gd.Result(walk, RUN, {('auto', 0): RUN})",
 )  # fmt: skip
 MORE = (  # public, but not in the modules above
     "gd.Geodesic(a, b)", "pole.make", "methods.parse", "methods.resolve", "configure", "read_file", "plan",

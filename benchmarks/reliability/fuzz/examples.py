@@ -74,7 +74,7 @@ NAMES: dict[str, Texts] = {
     **names("backend", either("'jax'", "'sb3'", "'sbx'")),
     **names("out", either("None", "SCRATCH / 'new'", "tempfile.mkdtemp(dir=SCRATCH)", "str(SCRATCH / 'trained')")),
     **names("folder path", either("RUN", "str(RUN)", "COMPARISON")),
-    **names("folders", either("{0: RUN}")),
+    **names("folders", either("{('auto', 0): RUN}")),
     **names("runs", either("RUNS", "[]", "RUNS * 12")),
     **names("values scores", array("n")),
     **names("evaluation", either("gd.EvaluationSettings()", "gd.EvaluationSettings(episodes=3)")),
@@ -151,6 +151,10 @@ EXCEPTIONS: dict[str, dict[str, Texts]] = {
     "gd.TrainingSettings": {
         "methods": either("{}", "{'gradient': {'step': 0.2}}"),
         "compare": either("('gradient', 'uniform')"),
+    },
+    "gd.compare": {
+        "methods": either("['auto', 'uniform']", "'gradient:step=0.1|0.2'", "{'mine': 'uniform'}"),
+        "workers": either("0"),
     },
     "gd.EvaluationSettings": {"distribution": either("None", "thin", "{'place': (6.0, 8.0)}")},
     "gd.Plot": {

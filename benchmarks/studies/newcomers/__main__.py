@@ -22,9 +22,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,26 +35,12 @@ from geodesic.errors import GeodesicError
 from geodesic.records import trackers
 from geodesic.records.reader import load_comparison
 from geodesic.report.tables import format_table
-from geodesic.runs.compare import compare, plan_comparison
-from geodesic.runs.executors.base import Job, JobResult, run_in_worker
+from geodesic.runs.compare import SEPARATOR, compare, plan_comparison
+from geodesic.runs.executors import ThisProcess
 from geodesic.training.configure import method_label
 
 METHODS = "target-only,uniform,gradient:step=0.1,gradient:pace=adaptive"
-SEPARATOR = re.compile(r",(?![^\[]*\])")  # a comma outside brackets
 HEADER = ("method", "tasks", "better", "worse", "mean P(reference better)", "solved", "by the reference")
-
-
-class ThisProcess:
-    """Runs jobs in this process, one after the other: no second process reserves the memory of an accelerator."""
-
-    def at_once(self, runs: int) -> int:
-        """All runs in one program."""
-        return runs
-
-    def run(self, jobs: Sequence[Job]) -> Iterator[JobResult | None]:
-        """Run all jobs and yield the result of each."""
-        for job in jobs:
-            yield JobResult(job, run_in_worker(job))
 
 
 def train(name: str, methods: Sequence[str], seeds: Sequence[int], out: Path, options: argparse.Namespace) -> bool:

@@ -204,7 +204,8 @@ def _run_options(add: Add) -> None:
 
 def _compare_options(add: Add) -> None:
     add("task", metavar="TASK", help=TASK)
-    add("--methods", default="", help=f"all, or a list separated by commas of {METHOD} (default: the task's)")
+    text = f"all, or a list separated by commas of {METHOD}; step=0.1|0.2 expands to both (default: the task's)"
+    add("--methods", default="", help=text)
     add("--seeds", type=int, default=3, metavar="N", help="runs of each method (default: %(default)s)")
     add("--first-seed", type=int, default=0, metavar="S", help="use seeds S ... S + N - 1 (default: %(default)s)")
     text = "also score each agent on its worst contexts: this fraction of the target's, such as 0.1 (default: not)"

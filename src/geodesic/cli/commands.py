@@ -18,7 +18,7 @@ from geodesic.checks import as_integer, as_positive
 from geodesic.errors import InvalidInput, RunFailed
 from geodesic.records import RunConfig, check_origin, finished, load_comparison, read_config, trackers
 from geodesic.records.config import BACKENDS
-from geodesic.runs.compare import Outcome, compare, plan_comparison, run_folder
+from geodesic.runs.compare import Methods, Outcome, compare, expand_methods, plan_comparison, run_folder
 from geodesic.runs.config import default_folder, read_file, slug
 from geodesic.runs.executors import Executor, LocalProcesses, RayTasks
 from geodesic.runs.plan import plan
@@ -245,16 +245,15 @@ def compare_all(options: argparse.Namespace, console: Console) -> None:
     """Train methods x seeds, and print and draw the results."""
     from geodesic.report.text import read_record, record
 
-    labels = list(curricula.REGISTRY) if options.methods == "all" else options.methods.split(",")
-    labels = list(dict.fromkeys(label for label in labels if label))
+    methods = expand_methods(options.methods)
     if options.record is not None:
         read_record(options.record)  # refuses a file that is not text before the work, not after it
     name = "compare" if options.backend == "jax" else f"compare-{options.backend}"
     executor = _executor(options)
-    with _warm_workers(executor, options, labels, name):
+    with _warm_workers(executor, options, len(methods), name):
         task = tasks.load(options.task)
         out = options.out or Path("runs") / slug(task.name) / name
-        text = _compare(console, task, labels, out, options, executor)
+        text = _compare(console, task, methods, out, options, executor)
     if options.record is not None:
         record(options.record, f"compare {task.name}", text)
         console.print(f"  wrote {options.record}")
@@ -270,7 +269,7 @@ def run_demo(options: argparse.Namespace, console: Console) -> None:
     plan_curriculum(figures, console)
     settings = parser().parse_args(["compare", "maze", "--at-once", "3"])
     settings.quiet, settings.line = options.quiet, options.line
-    methods = ["gradient", "target-only"]
+    methods = expand_methods("gradient,target-only")
     _compare(console, tasks.load("maze"), methods, options.out / "maze", settings, _executor(settings))
     for path in write_run_figures(options.out / "maze" / "runs" / "gradient" / "seed-0"):
         console.print(f"  wrote {path}")
@@ -278,7 +277,7 @@ def run_demo(options: argparse.Namespace, console: Console) -> None:
 
 
 def _compare(
-    console: Console, task: tasks.Task, labels: list[str], out: Path, options: argparse.Namespace, executor: Executor
+    console: Console, task: tasks.Task, methods: Methods, out: Path, options: argparse.Namespace, executor: Executor
 ) -> str:
     """Run and show a comparison; its table in Markdown."""
     from geodesic.report.progress import FolderProgress
@@ -292,7 +291,7 @@ def _compare(
     text = ""
     with Stopping() as stop, ExitStack() as progress:
         rest = (options.threshold, options.learner, options.backend)
-        configs = plan_comparison(task, labels, seeds, options.steps, out, *rest)
+        configs = plan_comparison(task, methods, seeds, options.steps, out, *rest)
         progress.enter_context(FolderProgress(console, out, configs, options.quiet))
         imports.start()
 
@@ -317,13 +316,13 @@ def _compare(
 
 
 def _warm_workers(
-    executor: Executor, options: argparse.Namespace, labels: list[str], name: str
+    executor: Executor, options: argparse.Namespace, methods: int, name: str
 ) -> AbstractContextManager[None]:
     """Start workers while the task is loaded and its runs are checked, unless all runs may be finished already."""
     likely = options.out or Path("runs") / slug(options.task) / name
     if not isinstance(executor, LocalProcesses) or os.path.exists(likely / "comparison.json"):
         return nullcontext()
-    return executor.warm_up(max(options.seeds, 0) * max(len(labels), 1) // (options.at_once or 1))
+    return executor.warm_up(max(options.seeds, 0) * max(methods, 1) // (options.at_once or 1))
 
 
 def _executor(options: argparse.Namespace) -> Executor:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from geodesic import curricula
+from geodesic.checks import as_string
 from geodesic.curricula.base import Threshold
-from geodesic.errors import GeodesicError, InvalidInput
+from geodesic.errors import GeodesicError, InvalidInput, short_repr
 from geodesic.records import FolderLock, RunConfig, finished, read_json, write_json
 from geodesic.records.checkpoint import Json
 from geodesic.records.files import inside
@@ -15,12 +18,14 @@ from geodesic.runs.config import slug
 from geodesic.runs.executors import Executor, Job, LocalProcesses
 from geodesic.runs.executors.base import SAVE_EVERY, run_name
 from geodesic.tasks import Task, load
-from geodesic.tasks.methods import Method
+from geodesic.tasks.methods import Method, expand
 from geodesic.training.configure import configure, curriculum_of, method_label, objects_of, task_of
 from geodesic.training.objects import Objects
 from geodesic.training.session import check_same_run
 
 FAILURES = "failures.json"  # of the last call, written while it runs: name of the run -> reason
+SEPARATOR = re.compile(r",(?![^\[]*\])")  # of methods: a comma outside brackets
+Methods = str | Sequence[Method] | Mapping[str, Method]
 SAME = ("task", "steps", "threshold", "solved", "score", "backend", "learner", "learner_options")
 
 
@@ -32,9 +37,34 @@ class Outcome:
     failed: dict[str, str]  # name of the run -> reason, in one line
 
 
+def expand_methods(methods: Methods) -> dict[str, Method]:
+    """The methods of a comparison by label: "all", a list separated by commas or in Python, or labels with methods.
+
+    A grid in a list, such as "gradient:step=0.1|0.2", expands to its methods.
+    """
+    if isinstance(methods, str):
+        named = list(curricula.REGISTRY) if methods == "all" else SEPARATOR.split(methods)
+        methods = list(dict.fromkeys(each for name in named if name for each in expand(name)))
+    if isinstance(methods, Mapping):
+        return {as_string(label, "the label of a method"): method for label, method in methods.items()}
+    if not isinstance(methods, Sequence):
+        raise InvalidInput(f"expected methods as a list or as a dictionary by label, got {short_repr(methods)}")
+    listed = [each for method in methods for each in (expand(method) if isinstance(method, str) else [method])]
+    found: dict[str, Method] = {}
+    for method in listed:
+        label = method_label(method)
+        if label in found:
+            raise InvalidInput(
+                f"expected methods with different names, got two of {label!r}; try a dictionary: "
+                "methods={'first': ..., 'second': ...}"
+            )
+        found[label] = method
+    return found
+
+
 def plan_comparison(
     task: str | Task,
-    methods: Sequence[Method],
+    methods: Methods,
     seeds: Sequence[int],
     steps: int | None,
     out: Path,
@@ -47,9 +77,8 @@ def plan_comparison(
         raise InvalidInput("expected at least one seed, got none")
     task = load(task)
     configs: list[RunConfig] = []
-    for method in methods or task.training.compare:
-        first = configure(task, method, seeds[0], steps, None, threshold, learner, backend)
-        first = first.replace(label=method_label(method))
+    for label, method in expand_methods(methods or task.training.compare).items():
+        first = configure(task, method, seeds[0], steps, None, threshold, learner, backend).replace(label=label)
         curriculum_of(task, first, objects_of(task, method, None, learner))
         configs += [first.replace(seed=seed) for seed in seeds]
     _check(configs, out, task, objects_of(task, None, None, learner))

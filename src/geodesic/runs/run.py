@@ -8,13 +8,16 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar, cast
 
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec, load_env_creator
+
 from geodesic.contexts import FloatArray
-from geodesic.errors import CheckpointError, InvalidInput, RunFailed
+from geodesic.errors import CheckpointError, InvalidInput, RunFailed, format_error
 from geodesic.learners.base import Learner
 from geodesic.records import (
     Checkpoint,
@@ -349,13 +352,33 @@ def pack(objects: Sequence[Objects]) -> bytes | None:
         return None
     import cloudpickle
 
-    packed: bytes = cloudpickle.dumps(list(objects))
+    try:
+        packed: bytes = cloudpickle.dumps((list(objects), _environments(objects)))
+    except Exception as error:
+        raise InvalidInput(
+            f"expected objects that can be sent to other processes, got {format_error(error)}; try making what cannot "
+            "be pickled inside a function"
+        ) from error
     return packed
 
 
+def _environments(objects: Sequence[Objects]) -> list[EnvSpec]:
+    """The registered environments that the tasks name: other processes do not run the script that registered them."""
+    known = (gym.registry.get(own.task.env) for own in objects if own.task and isinstance(own.task.env, str))
+    specs = [spec for spec in known if spec is not None]
+    local = (str(spec.entry_point).startswith("__main__:") for spec in specs)
+    return [replace(spec, entry_point=load_env_creator(spec.entry_point)) if own else spec  # type: ignore[arg-type]
+            for spec, own in zip(specs, local)]  # fmt: skip
+
+
 def unpack(packed: bytes | None) -> Sequence[Objects] | None:
-    """What `pack` gave."""
-    return None if packed is None else pickle.loads(packed)
+    """What `pack` gave; environments that this process does not know are registered."""
+    if packed is None:
+        return None
+    objects, environments = pickle.loads(packed)
+    for spec in environments:
+        gym.registry.setdefault(spec.id, spec)
+    return cast(Sequence[Objects], objects)
 
 
 def load_policy(

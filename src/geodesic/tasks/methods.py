@@ -6,6 +6,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,27 @@ def parse(text: str, what: str = "a method") -> tuple[str, Options]:
             raise InvalidInput(f"expected {what} as name:option=value, got {text!r}")
         options[key] = _value(value)
     return name, options
+
+
+def expand(text: str) -> list[str]:
+    """Expand a grid of options, in which `|` separates the values of an option.
+
+    Args:
+        text: For example `"gradient:step=0.1|0.2:window=10|20"`.
+
+    Returns:
+        The product of all values as methods; a string without `|` alone.
+
+    Raises:
+        InvalidInput: If a value is empty.
+    """
+    choices = []
+    for part in text.split(":"):
+        key, equals, values = part.partition("=")
+        choices.append([f"{key}{equals}{value}" for value in values.split("|")] if equals else [part])
+        if equals and "" in values.split("|"):
+            raise InvalidInput(f"expected a value on both sides of each | in a method, got {text!r}")
+    return [":".join(parts) for parts in product(*choices)]
 
 
 def _is_place(text: str) -> bool:

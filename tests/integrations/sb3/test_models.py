@@ -108,7 +108,7 @@ def test_a_pickle_in_a_checkpoint_is_not_loaded(tmp_path, monkeypatch):
     learner = gd.PPO(rollout=16, batch_size=8, epochs=1, net=(4,))
     own = task(training=gd.TrainingSettings(learner=learner, steps=64, segment=1))
     result = gd.train(own, "uniform", out=tmp_path / "runs", backend="sb3")
-    path = checkpoint_path(result.folders[0])
+    path = checkpoint_path(result.runs[0].folder)
     kept = checkpoint.load(path)
     assert not any(array.dtype.hasobject for array in kept.arrays.values())
     for name in kept.arrays:

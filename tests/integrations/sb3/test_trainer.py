@@ -88,7 +88,7 @@ def test_a_run_has_the_same_folder_and_a_policy(tmp_path, library):
     obs, _ = env.reset(seed=0)
     for stochastic in (False, True):
         assert env.action_space.contains(result.policy(stochastic=stochastic)(obs).item())
-    played = run.evaluate_contexts(next(iter(result.folders.values())), np.array([[2.0], [7.0]]), 0, clock())
+    played = run.evaluate_contexts(found.folder, np.array([[2.0], [7.0]]), 0, clock())
     assert played.returns.tolist() == [2.0, 7.0]
     assert library in result.table()
     if library == "sb3":
@@ -98,8 +98,8 @@ def test_a_run_has_the_same_folder_and_a_policy(tmp_path, library):
 def test_a_run_does_not_depend_on_the_other_seeds(tmp_path):
     together = gd.train(clock(), QUICK, seeds=[3, 4], out=tmp_path / "both", backend="sb3")
     alone = gd.train(clock(), QUICK, seeds=[4], out=tmp_path / "one", backend="sb3")
-    one, other = (result.folders[4] / "episodes.csv" for result in (together, alone))
-    assert one.read_bytes() == other.read_bytes() != (together.folders[3] / "episodes.csv").read_bytes()
+    one, other = (result.runs[-1].folder / "episodes.csv" for result in (together, alone))
+    assert one.read_bytes() == other.read_bytes() != (together.runs[0].folder / "episodes.csv").read_bytes()
 
 
 def test_an_interrupted_run_resumes(tmp_path):

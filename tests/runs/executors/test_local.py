@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import struct
+import subprocess
+import sys
 import time
 from types import SimpleNamespace
 
@@ -114,6 +116,17 @@ def test_the_job_of_a_lost_worker_is_tried_again_and_then_fails(tmp_path, monkey
     reason = "died with exit code -9" if dead else "stopped responding"
     assert outcome.failed == {"uniform seed 0": f"its worker {reason}, 3 times"}
     assert sorted(assigned) == [0, 0, 0, 1]
+
+
+def test_workers_do_not_import_the_script_that_starts_them(tmp_path):
+    """So that a script without the guard `if __name__ == "__main__"` can compare methods."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from geodesic.runs.executors.local import Worker\nprint('once')\nworker = Worker()\n"
+        "worker.send(None)\nworker.process.join()\nprint(worker.process.exitcode)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("once\n0\n", "")
 
 
 def test_workers_that_were_started_early_get_the_jobs(tmp_path, monkeypatch):

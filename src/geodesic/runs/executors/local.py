@@ -23,6 +23,7 @@ from importlib.metadata import entry_points
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from types import ModuleType
 
 from geodesic.checks import as_count
 from geodesic.runs.executors.base import Attempt, Dispatcher, Job, JobResult, last_change, run_in_worker
@@ -33,6 +34,27 @@ CONTEXT = multiprocessing.get_context("spawn")
 STALL_SECONDS = 600.0  # longer than any compilation
 POLL_SECONDS = 0.5  # between two checks for stalled workers
 EXIT_SECONDS = 5.0  # for a worker to exit by itself when its pipe is closed
+
+
+class ThisProcess:
+    """Runs jobs in this process, one after the other: no second process reserves the memory of an accelerator."""
+
+    def at_once(self, runs: int) -> int:
+        """Return `runs`: all of them share one program.
+
+        Args:
+            runs: The number of runs.
+        """
+        return runs
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[JobResult | None]:
+        """Run all jobs and yield each job's result as it ends; see `Executor.run`.
+
+        Args:
+            jobs: The jobs, in the order in which they should start.
+        """
+        for job in jobs:
+            yield JobResult(job, run_in_worker(job))
 
 
 class LocalProcesses:
@@ -202,12 +224,19 @@ class Worker:
 
 
 def _start_shielded(process: SpawnProcess) -> None:
-    """Start a process in which signals are blocked until it handles them: a Ctrl-C in a terminal reaches it too."""
+    """Start a process in which signals are blocked until it handles them: a Ctrl-C in a terminal reaches it too.
+
+    It does not import the script that this process runs, which may lack the guard `if __name__ == "__main__"`: workers
+    need nothing from it, since cloudpickle sends what it defines by value.
+    """
     resource_tracker.ensure_running()  # otherwise starting the process would start it, and unblock the signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")  # whose file and name the process would import
     try:
         process.start()
     finally:
+        sys.modules["__main__"] = script
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
