@@ -165,7 +165,7 @@ def test_every_method_is_checked_before_any_work(tmp_path):
         (["gradient", "magic"], "expected method to be one of"),
         (["gradient", "uniform:metric=l2"], "expected a method that uses a metric"),
         (["gradient:step=7"], "expected step in"),
-        (["gradient", "gradient"], "expected methods with different names, got 'gradient' and 'gradient'"),
+        (["gradient", "gradient"], "expected methods with different names, got two of 'gradient'"),
     ):
         with pytest.raises(InvalidInput, match=message):
             plan(tmp_path / "never", methods)

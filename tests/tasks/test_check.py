@@ -397,5 +397,8 @@ def test_the_environment_is_closed():
             closed.append(True)
             super().close()
 
-    gd.check_task(cart_pole(env=lambda: Closing(gym.make("CartPole-v1")), set_context=set_context))
+    def inside(env, **context):
+        set_context(env.unwrapped, **context)
+
+    gd.check_task(cart_pole(env=lambda: Closing(gym.make("CartPole-v1")), set_context=inside))
     assert closed == [True]
