@@ -42,6 +42,7 @@ def write_run(
     kinds: list[str] | None = None,
     events: list[str] | None = None,
     infeasible: list[float] | None = None,
+    details: list[str] | None = None,
 ) -> Path:
     """A run of `steps` steps with equally spaced evaluations, of which those up to `reached` were written.
 
@@ -93,12 +94,23 @@ def write_run(
     write_table(folder / "episodes.csv", [*EPISODES, *(CONTEXT + name for name in names)], rows)
     reasons = events or ["start", *["mastered"] * (stages - 1)]
     all_kinds = kinds or ["train"] * stages
+    described = details or [""] * stages
     fractions_infeasible = infeasible or [0.0] * stages
     write_table(
         folder / "stages.csv",
         STAGES,
         [
-            [k, begin[k], alphas[k], all_kinds[k], reasons[k], len(clouds[k]), fractions_infeasible[k], "nan"]
+            [
+                k,
+                begin[k],
+                alphas[k],
+                all_kinds[k],
+                reasons[k],
+                len(clouds[k]),
+                fractions_infeasible[k],
+                "nan",
+                (details or [""] * stages)[k],
+            ]
             for k in range(stages)
         ],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 
 from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.records import by_label, load_comparison, load_run
+from geodesic.records.schema import format_details
 from run_folders import write_comparison, write_run
 
 EVALUATION = "step,stage,alpha,return,return_std,success,score"
-STAGE = "stage,step,alpha,kind,event,particles,infeasible,distance"
+STAGE = "stage,step,alpha,kind,event,particles,infeasible,distance,details"
 
 
 def test_a_run_is_read_back_as_it_was_written(tmp_path: Path) -> None:
@@ -66,6 +68,18 @@ def test_the_stage_in_force(tmp_path: Path, step: int, stage: int) -> None:
     assert found.stage == stage
 
 
+def test_the_details_of_stages_are_numbers_by_name(tmp_path: Path) -> None:
+    details = [
+        format_details({"share of path": 0.4, "a=b; c": 1e-7, "unknown": math.nan}),
+        "",
+        "share of path=0.5; score=1.2.3; =; share of path=x",
+    ]
+    assert details[0] == "share of path=0.4; a b  c=1e-07"
+    numbers = load_run(write_run(tmp_path / "run", details=details)).stages.numbers()
+    np.testing.assert_array_equal(numbers["share of path"], [0.4, np.nan, 0.5])
+    np.testing.assert_array_equal(numbers["a b  c"], [1e-7, np.nan, np.nan])
+
+
 def test_a_run_that_just_started_is_empty_and_unfinished(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     for name in ("episodes.csv", "evaluations.csv", "stages.csv", "curriculum.npz", "summary.json"):
@@ -100,7 +114,7 @@ def test_an_incomplete_last_line_is_ignored(tmp_path: Path) -> None:
         ("evaluations.csv", "time,reward\n1,2\n", f"to have the columns {EVALUATION}, got time,reward"),
         ("evaluations.csv", f"{EVALUATION}\n1,2\n", "expected 7 values in line 2 of {path}, got 2"),
         ("evaluations.csv", f"{EVALUATION}\n1,0,0,x,0,0,0\n", "numbers in column return of"),
-        ("stages.csv", f"{STAGE}\n0.5,0,0,train,start,1,0,0\n", "integers in column stage of"),
+        ("stages.csv", f"{STAGE}\n0.5,0,0,train,start,1,0,0,\n", "integers in column stage of"),
         (
             "evaluations.csv",
             f"{EVALUATION}\n1,0,0,1,{'9' * 200_000},0,0\n",

@@ -70,7 +70,7 @@ def test_a_new_folder_has_its_configuration_and_empty_tables(folder):
     assert sorted(path.name for path in folder.path.iterdir()) == [".lock", "config.json", *sorted(TABLES)]
     assert lines(folder, "episodes.csv") == ["step,stage,return,length,success,score,context_length,context_mass"]
     assert lines(folder, "evaluations.csv") == ["step,stage,alpha,return,return_std,success,score"]
-    assert lines(folder, "stages.csv") == ["stage,step,alpha,kind,event,particles,infeasible,distance"]
+    assert lines(folder, "stages.csv") == ["stage,step,alpha,kind,event,particles,infeasible,distance,details"]
     stored = json.loads((folder.path / "config.json").read_text())
     assert stored == {**CONFIG.to_json(), "versions": versions(), "signature": sign(CONFIG)}
     assert read_config(folder.path) == CONFIG
@@ -80,14 +80,16 @@ def test_rows_are_written_by_flush_and_read_back(folder):
     add_episodes(folder, 7, 14)
     returns = np.array([1.0, 2.0, 6.0])
     folder.evaluation(20, 1, 0.5, returns, np.array([0.0, 1.0, 1.0]), returns / 2)
-    folder.stage(stage(0), "explore", "step cap", 0.25, 1 / 3)
+    folder.stage(stage(0), "explore", "step cap", 0.25, 1 / 3, "share of path=0.4; score on path=-1e-05")
     assert len(lines(folder, "episodes.csv")) == 1
     folder.flush()
     assert lines(folder, "episodes.csv")[1:] == [
         "7,0,0.333333333,7,1,0.333333333,2.5,-1", "14,0,0.333333333,7,1,0.333333333,2.5,-1",
     ]  # fmt: skip
     assert lines(folder, "evaluations.csv")[1:] == ["20,1,0.5,3,2.1602469,0.666666667,1.5"]
-    assert lines(folder, "stages.csv")[1:] == ["0,0,0,explore,step cap,2,0.25,0.333333333"]
+    assert lines(folder, "stages.csv")[1:] == [
+        "0,0,0,explore,step cap,2,0.25,0.333333333,share of path=0.4; score on path=-1e-05"
+    ]
     run = load_run(folder.path)
     assert run.episodes.steps.tolist() == [7, 14]
     assert run.evaluations.scores.tolist() == [1.5]

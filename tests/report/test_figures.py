@@ -417,6 +417,15 @@ def test_single_run_shows_training_target_and_alpha(tmp_path: Path) -> None:
     assert alpha.lines[0].get_ydata().tolist() == [0.0, 0.5, 1.0, 1.0]
 
 
+def test_single_run_shows_the_shares_of_a_mixture(tmp_path: Path) -> None:
+    details = [f"share of path={1 - x}; share of target={x}; score on path=3" for x in (0.25, 0.5, 1)]
+    *_, alpha, shares = panels(curves.single_run(load_run(write_run(tmp_path / "run", details=details))))
+    assert alpha.get_ylabel() == "α of the stage"
+    assert [text.get_text() for text in shares.get_legend().get_texts()] == ["target", "path"]
+    heights = [sorted({round(y, 2) for y in part.get_paths()[0].vertices[:, 1]}) for part in shares.collections]
+    assert heights == [[0.0, 0.5, 0.75], [0.0, 0.5, 0.75, 1.0]]
+
+
 def test_single_run_distinguishes_mastered_stages_from_those_at_the_step_cap(tmp_path: Path) -> None:
     why = ["start", "mastered", "step cap", "mastered", "iteration 4"]
     points = [np.zeros((2, 2))] * 5

@@ -10,7 +10,10 @@ In the tables, `return` is undiscounted and `score` is of the task's kind.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -25,6 +28,7 @@ from geodesic.records.archive import Headers, add_to, read_archive
 FILE = "curriculum.npz"
 CURRICULUM = {"points": 2, "weights": 1, "offsets": 1, "stage": 1, "step": 1, "alpha": 1}  # and their dimensions
 SNAPSHOT = "snapshot/"
+_DETAIL = re.compile(r"([^=;]+)=(-?\d+(?:\.\d+)?(?:e[-+]\d+)?)(?:; |$)")
 CONTEXT = "context_"  # before the name of a context value, in the columns of episodes.csv that follow
 
 
@@ -61,7 +65,10 @@ class EvaluationTable:
 
 @dataclass(frozen=True, eq=False)
 class StageTable:
-    """Stages: arrays (n,) of the step at which each began, its kind (train or explore) and why it began (`events`)."""
+    """Stages: arrays (n,) of the step at which each began, its kind (train or explore) and why it began (`events`).
+
+    `details` are numbers that describe the curriculum at that moment (`Curriculum.scalars`), as `name=value; ...`.
+    """
 
     stages: IntArray = field(metadata=_column("stage", "increasing"))
     steps: IntArray = field(metadata=_column("step", "integer"))
@@ -71,6 +78,15 @@ class StageTable:
     particles: IntArray = field(metadata=_column("particles", "integer"))
     infeasible: FloatArray = field(metadata=_column("infeasible"))
     distances: FloatArray = field(metadata=_column("distance"))
+    details: tuple[str, ...] = field(metadata=_column("details", "string"))
+
+    def numbers(self) -> dict[str, FloatArray]:
+        """The numbers (n,) of the details by name; NaN for stages without one."""
+        found: dict[str, FloatArray] = {}
+        for index, text in enumerate(self.details):
+            for name, value in _DETAIL.findall(text):
+                found.setdefault(name, np.full(len(self.details), np.nan))[index] = float(value)
+        return found
 
     @property
     def explores(self) -> NDArray[np.bool_]:
@@ -79,6 +95,12 @@ class StageTable:
 
 
 Table = EpisodeTable | EvaluationTable | StageTable
+
+
+def format_details(numbers: Mapping[str, float]) -> str:
+    """Numbers as a string that `StageTable.numbers` reads; those that are not finite are left out."""
+    known = {re.sub("[=;]", " ", name): value for name, value in numbers.items() if math.isfinite(value)}
+    return "; ".join(f"{name}={value:.6g}" for name, value in known.items())
 
 
 def columns_of(table: type[Table]) -> dict[str, tuple[str, str]]:

@@ -94,9 +94,17 @@ class RunFolder:
         numbers = (alpha, returns.mean(), returns.std(), successes.mean(), scores.mean())
         self._tables.waiting("evaluations.csv").append(",".join([str(step), str(stage), *map(_format, numbers)]))
 
-    def stage(self, new: StageDistribution, kind: str, event: str, infeasible: float, distance: float) -> None:
+    def stage(
+        self,
+        new: StageDistribution,
+        kind: str,
+        event: str,
+        infeasible: float,
+        distance: float,
+        details: str = "",
+    ) -> None:
         """Add a row for a new stage, and keep its distribution for curriculum.npz."""
-        numbers = (_format(infeasible), _format(distance))
+        numbers = (_format(infeasible), _format(distance), details)
         values = (new.stage, new.step, _format(new.alpha), kind, event, len(new.particles), *numbers)
         self._tables.waiting("stages.csv").append(row(values))
         self._stages.append(new)

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from geodesic.analysis.curves import Column, Curve, iqm_curve, mean_curve
 from geodesic.analysis.statistics import WINDOW, rolling_mean
+from geodesic.contexts import FloatArray
 from geodesic.records.reader import RunResult, by_label
 from geodesic.report import style
 from geodesic.report.style import FAINT, INK, LineStyle, new_figure, new_grid, step_axis, styled, styles_of, value_axis
@@ -21,6 +22,8 @@ from geodesic.report.text import SCORE_NAMES, count, score_name
 FEW_BANDS = 4  # that can be distinguished on top of each other
 COLUMNS = 3  # of panels, where there are more
 EPISODES = 20  # in a rolling mean of training scores
+SHARE = "share of "  # begins the names of numbers that are shares of a mixture's parts
+SHARES = ("#4477aa", "#ee9944", "#bbbbbb")  # their colours
 
 Statistic = Literal["iqm", "mean"]
 STATISTICS = {"iqm": (iqm_curve, "interquartile mean"), "mean": (mean_curve, "mean")}
@@ -154,12 +157,16 @@ def single_run(run: RunResult) -> Figure:
     Returns:
         The figure.
     """
-    figure = new_figure(8.4, 6.6)
-    training, target, alpha = figure.subplots(3, 1, sharex=True, height_ratios=[3, 3, 1.6])
+    parts = shares_of(run)
+    figure = new_figure(8.4, 8.0 if parts else 6.6)
+    panels = figure.subplots(3 + bool(parts), 1, sharex=True, height_ratios=[3, 3, 1.6, *([1.6] if parts else [])])
+    training, target, alpha = panels[:3]
     colour = style.colour_of(run.method, run.metric)
     _training(training, run, colour)
     _target(target, run, colour)
-    _alpha(alpha, run, colour)
+    _alpha(alpha, run, colour, last=not parts)
+    if parts:
+        _shares(panels[3], run, parts)
     alpha.set_xlim(0, max([run.steps, *run.evaluations.steps[-1:]]))
     figure.suptitle(f"{run.task}, {run.label}, seed {run.seed}")
     figure.align_ylabels()
@@ -187,14 +194,30 @@ def _target(axes: Axes, run: RunResult, colour: str) -> None:
     _finish(axes, run, f"{score_name(run)} on the target")
 
 
-def _alpha(axes: Axes, run: RunResult, colour: str) -> None:
+def _alpha(axes: Axes, run: RunResult, colour: str, last: bool) -> None:
     steps = np.append(run.stages.steps, max([run.steps, *run.stages.steps]))
     alphas = np.append(run.stages.alphas, run.stages.alphas[-1:])
     if len(alphas) == len(steps):
         axes.step(steps, alphas, where="post", color=colour)
     axes.set_ylim(-0.05, 1.08)
     value_axis(axes, "α of the stage")
+    step_axis(axes, label=last)
+
+
+def shares_of(run: RunResult) -> dict[str, FloatArray]:
+    """The shares (n,) of the parts of each stage's mixture, by the name of the part; empty for most methods."""
+    numbers = run.stages.numbers()
+    return {name.removeprefix(SHARE): values for name, values in numbers.items() if name.startswith(SHARE)}
+
+
+def _shares(axes: Axes, run: RunResult, parts: dict[str, FloatArray]) -> None:
+    steps = np.append(run.stages.steps, max([run.steps, *run.stages.steps]))
+    heights = np.nan_to_num([np.append(values, values[-1:]) for values in parts.values()])
+    axes.stackplot(steps, heights, labels=list(parts), colors=SHARES, step="post")
+    axes.set_ylim(0, 1)
+    axes.set_ylabel("share of steps")
     step_axis(axes)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), reverse=True)
 
 
 def _finish(axes: Axes, run: RunResult, label: str, **legend: float) -> None:

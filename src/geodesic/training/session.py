@@ -22,6 +22,7 @@ from geodesic.curricula import State
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, format_error
 from geodesic.records import Checkpoint, RunConfig, RunFolder, StageDistribution, finished, read_config, run_exists
 from geodesic.records.archive import Headers
+from geodesic.records.schema import format_details
 from geodesic.tasks.task import Task
 from geodesic.training.configure import curriculum_of
 from geodesic.training.objects import Objects
@@ -334,7 +335,8 @@ class CurriculumSession:
         snapshot = self.curriculum.snapshot(state)
         new = StageDistribution(state.stage, step, state.alpha, state.distribution, snapshot)
         infeasible = self.task.infeasible(state.distribution)
-        folder.stage(new, state.kind, state.event, infeasible, self._distance(state))
+        details = format_details(self.curriculum.scalars(state))
+        folder.stage(new, state.kind, state.event, infeasible, self._distance(state), details)
         names, stds = self.task.space.names, np.sqrt(np.diag(state.distribution.cov()))
         means = {f"context/{name} mean": float(mean) for name, mean in zip(names, state.distribution.mean())}
         folder.scalars(step, means | {f"context/{name} std": float(std) for name, std in zip(names, stds)})

@@ -199,6 +199,20 @@ def test_stages_say_why_they_ended(tmp_path: Path) -> None:
     assert [frame["explores"] for frame in data["curricula"]["gradient"]["0"]] == [False, True, False, False]
 
 
+def test_shares_and_scores_of_the_parts_of_a_mixture_are_means_over_the_seeds(tmp_path: Path) -> None:
+    for seed, share in enumerate((0.25, 0.75)):
+        details = ["", f"share of path={share}; share of target={1 - share}; score on target={4 * seed}", ""]
+        write_run(tmp_path / f"runs/mine/seed-{seed}", label="mine", seed=seed, details=details)
+    (table,) = content(write_report(tmp_path, film=False))["shares"]
+    found = [dict(zip(table["columns"], row)) for row in table["rows"]]
+    assert {(row["kind"], row["part"], row["value"]) for row in found} == {
+        ("share", "path", 0.5),
+        ("share", "target", 0.5),
+        ("score", "target", 2.0),
+    }
+    assert all(333 <= row["step"] < 667 for row in found)
+
+
 def test_the_command_that_repeats_a_comparison_is_given(tmp_path: Path) -> None:
     write_comparison(tmp_path, {"gradient": {}}, seeds=2, task="maze")
     (tmp_path / "comparison.json").write_text("{}")

@@ -14,7 +14,7 @@ import numpy as np
 from geodesic.analysis.statistics import WINDOW, rolling_mean
 from geodesic.contexts import Particles
 from geodesic.records.reader import RunResult, by_label
-from geodesic.report.curves import LearningCurves, single_run
+from geodesic.report.curves import SHARE, LearningCurves, single_run
 from geodesic.report.page.story import endings
 from geodesic.report.panels import Panel, integers, panels_of
 from geodesic.report.scene import Scene
@@ -27,6 +27,8 @@ EVALUATIONS = 200  # of a curve
 SEED_ROWS = 20_000  # of all seeds' lines together
 FRAMES = 24  # stages of a run that are animated
 TARGET = 200  # points of a target
+MOMENTS = 100  # at which shares are tabulated
+SCORE = "score on "  # begins the names of the parts' scores
 FEW_SEEDS = 4  # whose bars have room for text
 
 
@@ -72,6 +74,25 @@ def timeline(runs: Sequence[RunResult]) -> Json:
     seeds = len({run.seed for run in runs})
     table = _table(("seed", "stage", "start", "end", "alpha", "ended"), rows)
     return {"table": table, "height": (20 if seeds <= FEW_SEEDS else 13) * seeds}
+
+
+def shares(runs: Sequence[RunResult]) -> Json | None:
+    """Tabulate the shares of a mixture's parts and their scores, as means over the seeds of a label; None without parts."""
+    known = [(run, run.stages.numbers()) for run in runs]
+    names = dict.fromkeys(name for _, numbers in known for name in numbers if name.startswith((SHARE, SCORE)))
+    rows: list[tuple[Any, ...]] = []
+    for step in np.linspace(0, max(max([reached_step(run), 1]) for run in runs), MOMENTS):
+        for name in names:
+            values = [
+                numbers[name][max(int(np.searchsorted(run.stages.steps, step, "right")) - 1, 0)]
+                for run, numbers in known
+                if name in numbers and step <= reached_step(run)
+            ]
+            finite = [value for value in values if np.isfinite(value)]
+            kind, part = ("share", SHARE) if name.startswith(SHARE) else ("score", SCORE)
+            if finite:
+                rows.append((kind, name.removeprefix(part), step, float(np.mean(finite))))
+    return _table(("kind", "part", "step", "value"), rows) if rows else None
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Json:

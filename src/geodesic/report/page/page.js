@@ -61,6 +61,16 @@
     return { width: "container", height, data: { values: values(table) }, transform: [{ filter: seedShown }], params: params("hiddenSeeds"), layer };
   }
 
+  function shares(table) {
+    const rows = values(table), x = steps("step"), range = ["#4477aa", "#ee9944", "#a8adb8"];
+    const color = name("part", { sort: null, scale: { range }, legend: { title: null, orient: "top" } });
+    const tooltip = [name("part"), quantity("step", { format: ",d" }), quantity("value", { format: ".3~g" })];
+    const chart = (kind, height, mark, y) => ({ width: "container", height, data: { values: rows.filter((row) => row.kind === kind) }, mark, encoding: { x, y, color, tooltip } });
+    const area = chart("share", 70, { type: "area", interpolate: "step-after" }, quantity("value", { title: "share", stack: "normalize", axis: { format: "%", tickCount: 3 } }));
+    const lines = chart("score", 90, { type: "line" }, quantity("value", { title: "score", scale: { zero: false } }));
+    return [area, lines].filter((each) => each.data.values.length);
+  }
+
   const chartConfig = () => {
     const ink = colours().ink, faint = colours().faint, text = { labelColor: ink, titleColor: ink };
     const axis = { ...text, domainColor: faint, tickColor: faint, gridColor: faint, gridOpacity: 0.35, titleFontWeight: "normal" };
@@ -77,13 +87,25 @@
     for (const [name, colour] of Object.entries(colours())) root.style.setProperty(`--${name}`, colour);
     await embed("learning-chart", learning());
     for (const [k, each] of data.timelines.entries()) await embed(`timeline-${k}`, timeline(each));
+    for (const [k, each] of data.shares.entries()) {
+      if (!each) continue;
+      const place = document.getElementById(`shares-${k}`);
+      place.replaceChildren();
+      for (const [j, chart] of shares(each).entries()) {
+        const part = document.createElement("div");
+        part.id = `shares-${k}-${j}`;
+        part.className = "chart";
+        place.append(part);
+        await embed(part.id, chart);
+      }
+    }
     await apply();
   }
 
   // Every chart takes the signals that it has.
   async function apply() {
     const waiting = Object.entries(views).map(([id, view]) => {
-      const known = id === "learning-chart" ? Object.keys(state) : ["hiddenSeeds"];
+      const known = id === "learning-chart" ? Object.keys(state) : id.startsWith("timeline") ? ["hiddenSeeds"] : [];
       known.forEach((name) => view.signal(name, state[name]));
       return view.runAsync();
     });
