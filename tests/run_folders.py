@@ -109,7 +109,7 @@ def write_run(
                 len(clouds[k]),
                 fractions_infeasible[k],
                 "nan",
-                (details or [""] * stages)[k],
+                described[k],
             ]
             for k in range(stages)
         ],

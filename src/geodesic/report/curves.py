@@ -22,8 +22,8 @@ from geodesic.report.text import SCORE_NAMES, count, score_name
 FEW_BANDS = 4  # that can be distinguished on top of each other
 COLUMNS = 3  # of panels, where there are more
 EPISODES = 20  # in a rolling mean of training scores
-SHARE = "share of "  # begins the names of numbers that are shares of a mixture's parts
-SHARES = ("#4477aa", "#ee9944", "#bbbbbb")  # their colours
+PART = "share of "  # begins the names of numbers that are shares of a mixture's parts
+PART_COLOURS = ("#4477aa", "#ee9944", "#bbbbbb")  # their colours
 
 Statistic = Literal["iqm", "mean"]
 STATISTICS = {"iqm": (iqm_curve, "interquartile mean"), "mean": (mean_curve, "mean")}
@@ -157,7 +157,7 @@ def single_run(run: RunResult) -> Figure:
     Returns:
         The figure.
     """
-    parts = shares_of(run)
+    parts = parts_of(run)
     figure = new_figure(8.4, 8.0 if parts else 6.6)
     panels = figure.subplots(3 + bool(parts), 1, sharex=True, height_ratios=[3, 3, 1.6, *([1.6] if parts else [])])
     training, target, alpha = panels[:3]
@@ -166,7 +166,7 @@ def single_run(run: RunResult) -> Figure:
     _target(target, run, colour)
     _alpha(alpha, run, colour, last=not parts)
     if parts:
-        _shares(panels[3], run, parts)
+        _mixture(panels[3], run, parts)
     alpha.set_xlim(0, max([run.steps, *run.evaluations.steps[-1:]]))
     figure.suptitle(f"{run.task}, {run.label}, seed {run.seed}")
     figure.align_ylabels()
@@ -204,16 +204,16 @@ def _alpha(axes: Axes, run: RunResult, colour: str, last: bool) -> None:
     step_axis(axes, label=last)
 
 
-def shares_of(run: RunResult) -> dict[str, FloatArray]:
+def parts_of(run: RunResult) -> dict[str, FloatArray]:
     """The shares (n,) of the parts of each stage's mixture, by the name of the part; empty for most methods."""
     numbers = run.stages.numbers()
-    return {name.removeprefix(SHARE): values for name, values in numbers.items() if name.startswith(SHARE)}
+    return {name.removeprefix(PART): values for name, values in numbers.items() if name.startswith(PART)}
 
 
-def _shares(axes: Axes, run: RunResult, parts: dict[str, FloatArray]) -> None:
+def _mixture(axes: Axes, run: RunResult, parts: dict[str, FloatArray]) -> None:
     steps = np.append(run.stages.steps, max([run.steps, *run.stages.steps]))
     heights = np.nan_to_num([np.append(values, values[-1:]) for values in parts.values()])
-    axes.stackplot(steps, heights, labels=list(parts), colors=SHARES, step="post")
+    axes.stackplot(steps, heights, labels=list(parts), colors=PART_COLOURS, step="post")
     axes.set_ylim(0, 1)
     axes.set_ylabel("share of steps")
     step_axis(axes)

@@ -203,7 +203,7 @@ def test_shares_and_scores_of_the_parts_of_a_mixture_are_means_over_the_seeds(tm
     for seed, share in enumerate((0.25, 0.75)):
         details = ["", f"share of path={share}; share of target={1 - share}; score on target={4 * seed}", ""]
         write_run(tmp_path / f"runs/mine/seed-{seed}", label="mine", seed=seed, details=details)
-    (table,) = content(write_report(tmp_path, film=False))["shares"]
+    (table,) = content(write_report(tmp_path, film=False))["mixtures"]
     found = [dict(zip(table["columns"], row)) for row in table["rows"]]
     assert {(row["kind"], row["part"], row["value"]) for row in found} == {
         ("share", "path", 0.5),

@@ -117,7 +117,7 @@ def _page(runs: Sequence[RunResult], task: Task | None, trust: bool) -> tuple[di
     panels = charts.page_panels(scene) if scene is not None else []
     rows = summarise(runs, runs[0].solved)
     header, *lines = table_cells(rows)
-    shares = [charts.shares(group) for group in groups.values()]
+    mixtures = [charts.mixture(group) for group in groups.values()]
     data = {
         "labels": list(groups),
         "dashes": charts.dashes(runs),
@@ -131,7 +131,7 @@ def _page(runs: Sequence[RunResult], task: Task | None, trust: bool) -> tuple[di
         "level": f"solved above {runs[0].solved:g}" if np.isfinite(runs[0].solved) else "",
         "reasons": reasons,
         "timelines": [charts.timeline(group) for group in groups.values()] if reasons else [],
-        "shares": shares,
+        "mixtures": mixtures,
         "panels": [charts.background(panel) for panel in panels],
         "curricula": {
             label: {run.seed: charts.frames(run, panels) for run in group if run.curriculum}

@@ -14,7 +14,7 @@ import numpy as np
 from geodesic.analysis.statistics import WINDOW, rolling_mean
 from geodesic.contexts import Particles
 from geodesic.records.reader import RunResult, by_label
-from geodesic.report.curves import SHARE, LearningCurves, single_run
+from geodesic.report.curves import PART, LearningCurves, single_run
 from geodesic.report.page.story import endings
 from geodesic.report.panels import Panel, integers, panels_of
 from geodesic.report.scene import Scene
@@ -76,10 +76,10 @@ def timeline(runs: Sequence[RunResult]) -> Json:
     return {"table": table, "height": (20 if seeds <= FEW_SEEDS else 13) * seeds}
 
 
-def shares(runs: Sequence[RunResult]) -> Json | None:
-    """Tabulate the shares of a mixture's parts and their scores, as means over the seeds of a label; None without parts."""
+def mixture(runs: Sequence[RunResult]) -> Json | None:
+    """Tabulate the shares and scores of a mixture's parts, as means over the seeds of a label; None without parts."""
     known = [(run, run.stages.numbers()) for run in runs]
-    names = dict.fromkeys(name for _, numbers in known for name in numbers if name.startswith((SHARE, SCORE)))
+    names = dict.fromkeys(name for _, numbers in known for name in numbers if name.startswith((PART, SCORE)))
     rows: list[tuple[Any, ...]] = []
     for step in np.linspace(0, max(max([reached_step(run), 1]) for run in runs), MOMENTS):
         for name in names:
@@ -89,9 +89,9 @@ def shares(runs: Sequence[RunResult]) -> Json | None:
                 if name in numbers and step <= reached_step(run)
             ]
             finite = [value for value in values if np.isfinite(value)]
-            kind, part = ("share", SHARE) if name.startswith(SHARE) else ("score", SCORE)
+            kind, prefix = ("share", PART) if name.startswith(PART) else ("score", SCORE)
             if finite:
-                rows.append((kind, name.removeprefix(part), step, float(np.mean(finite))))
+                rows.append((kind, name.removeprefix(prefix), step, float(np.mean(finite))))
     return _table(("kind", "part", "step", "value"), rows) if rows else None
 
 

@@ -61,7 +61,7 @@
     return { width: "container", height, data: { values: values(table) }, transform: [{ filter: seedShown }], params: params("hiddenSeeds"), layer };
   }
 
-  function shares(table) {
+  function mixture(table) {
     const rows = values(table), x = steps("step"), range = ["#4477aa", "#ee9944", "#a8adb8"];
     const color = name("part", { sort: null, scale: { range }, legend: { title: null, orient: "top" } });
     const tooltip = [name("part"), quantity("step", { format: ",d" }), quantity("value", { format: ".3~g" })];
@@ -87,13 +87,13 @@
     for (const [name, colour] of Object.entries(colours())) root.style.setProperty(`--${name}`, colour);
     await embed("learning-chart", learning());
     for (const [k, each] of data.timelines.entries()) await embed(`timeline-${k}`, timeline(each));
-    for (const [k, each] of data.shares.entries()) {
+    for (const [k, each] of data.mixtures.entries()) {
       if (!each) continue;
-      const place = document.getElementById(`shares-${k}`);
+      const place = document.getElementById(`mixture-${k}`);
       place.replaceChildren();
-      for (const [j, chart] of shares(each).entries()) {
+      for (const [j, chart] of mixture(each).entries()) {
         const part = document.createElement("div");
-        part.id = `shares-${k}-${j}`;
+        part.id = `mixture-${k}-${j}`;
         part.className = "chart";
         place.append(part);
         await embed(part.id, chart);
