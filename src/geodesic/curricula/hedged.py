@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -26,6 +26,9 @@ OTHER = -1  # an episode of none of the current arms, such as one that began bef
 CHANGED = 0.04  # if a share changes by more, a new stage begins
 DRIFTED = 0.5  # likewise for the logarithm of an arm's odds
 LEFT = 0.05  # from this alpha on, the path counts as paying
+ERRORS = 2.0  # by so many standard errors a mean has to beat the best one so far,
+GAIN = 0.1  # and by so much of what has been gained since the first one
+RECENT = 0.5  # the later part of a run so far
 RARE = 3  # with fewer episodes, an arm's mean length is taken to be that of all episodes
 ATOMS = 100  # particles, about, of a distribution ahead on the path at which scores are estimated
 RATIO = 20.0  # an arm's episodes count as at most this much longer or shorter than the others
@@ -77,6 +80,54 @@ def _some(distribution: Particles) -> Particles:
     return Particles(distribution.points[::every], distribution.weights[::every])
 
 
+@dataclass(frozen=True, eq=False)
+class Record:
+    """How well an agent has done, to tell whether it is still improving.
+
+    Args:
+        recent: The latest scores and returns, (n, 2).
+        first: The means of the first ones, (2,); NaN: too few so far.
+        best: The best means so far, (2,), likewise.
+        improved: The clock when one of them was last beaten.
+    """
+
+    recent: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
+    first: FloatArray = field(default_factory=lambda: np.full(2, math.nan))
+    best: FloatArray = field(default_factory=lambda: np.full(2, math.nan))
+    improved: float = -math.inf
+
+    def observe(self, new: FloatArray, window: int, clock: float) -> Record:
+        """The record after more scores and returns (n, 2).
+
+        It improves when the mean of the latest `window` is clearly above the best one so far, for the scores or for the
+        returns: where the score is success, returns tell of progress before the first success.
+        """
+        recent = np.concatenate([self.recent, new])[-window:]
+        if not len(new) or len(recent) < window:
+            return replace(self, recent=recent)
+        mean, error = recent.mean(axis=0), recent.std(axis=0) / math.sqrt(window)
+        clearly = np.maximum(ERRORS * error, GAIN * (self.best - self.first))
+        beaten = (mean > self.best) & (mean > self.best + clearly)
+        return Record(
+            recent=recent,
+            first=np.where(np.isnan(self.first), mean, self.first),
+            best=np.where(beaten | np.isnan(self.best), mean, self.best),
+            improved=clock if beaten.any() else self.improved,
+        )
+
+    @property
+    def score(self) -> float:
+        """The mean of the latest scores; NaN before the first."""
+        return float(self.recent[:, 0].mean()) if len(self.recent) else math.nan
+
+    def gained(self, threshold: float) -> float:
+        """How far the score has come from its first value to a threshold, in [0, 1]; 0 with too few scores."""
+        first = float(self.first[0])
+        if math.isnan(first):
+            return 0.0
+        return min(max((self.score - first) / (threshold - first), 0.0), 1.0) if threshold > first else 1.0
+
+
 @dataclass(frozen=True, repr=False)
 class HedgedState(WrapperState):
     """A `State` with what `HedgedGradient` remembers.
@@ -86,12 +137,13 @@ class HedgedState(WrapperState):
         began: This curriculum's stage in which the path's current stage began.
         arms: The arm of each of the latest episodes, (n,).
         lengths: Their lengths (n,).
-        on_path: The latest scores on the path.
-        on_target: The latest scores on the target.
-        first_path: The mean of the first scores on the path; NaN: too few so far.
-        first_target: The mean of the first scores on the target, likewise.
+        on_path: The record of the path.
+        on_target: The record of the target.
         tried: How many episodes there have been on the path.
-        paying: Whether the path pays.
+        paying: Whether the path has begun to pay.
+        farthest: The highest alpha so far.
+        moved: The clock when that was reached.
+        clock: The environment steps of all episodes.
         shares: The arms' shares of the environment steps, (3,).
         odds: Their shares of the episodes, (3,).
     """
@@ -99,14 +151,19 @@ class HedgedState(WrapperState):
     began: int = 0
     arms: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     lengths: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    on_path: FloatArray = field(default_factory=lambda: np.zeros(0))
-    on_target: FloatArray = field(default_factory=lambda: np.zeros(0))
-    first_path: float = math.nan
-    first_target: float = math.nan
+    on_path: Record = field(default_factory=Record)
+    on_target: Record = field(default_factory=Record)
     tried: int = 0
     paying: bool = False
+    farthest: float = 0.0
+    moved: float = -math.inf
+    clock: float = 0.0
     shares: FloatArray = field(default_factory=lambda: np.zeros(3))
     odds: FloatArray = field(default_factory=lambda: np.zeros(3))
+
+    def is_recent(self, clock: float) -> bool:
+        """Whether a moment is in the later part of the run so far."""
+        return self.clock - clock <= RECENT * self.clock
 
 
 @dataclass(frozen=True)
@@ -116,14 +173,20 @@ class HedgedGradient(Wrapper[HedgedState]):
     It trains on a mixture of three arms: the frontier of the geodesic, the target and the whole space.
 
         distribution = sum over arms a of odds_a * arm_a,   odds_a ~ share_a / mean episode length of a
-        shares = (1 - n) * (paying if the path pays else waiting) + n * solved
-        n = sqrt(clip((S - S_0) / (threshold - S_0), 0, 1))
+        shares = (1 - n) * s + n * solved,   n = sqrt(clip((S - S_0) / (threshold - S_0), 0, 1))
 
     S is the mean score of the latest `window` episodes on the target and S_0 that of the first ones. So training moves
-    to the target as the score there rises, and has the shares `solved` once that reaches the threshold. The path pays
-    once alpha has moved, once the score on the path has come a quarter of the way to the threshold, or after `patience`
-    episodes on it. Until then, hard contexts get most of the steps: an agent that has only seen easy ones
-    may never explore what hard ones need.
+    to the target as the score there rises, and has the shares `solved` once that reaches the threshold. Before that,
+    the shares s go to what makes progress:
+
+    - `waiting` at first. Hard contexts get most of the steps: an agent that has only seen easy ones may never explore
+      what hard ones need.
+    - `paying` once alpha has moved, once the score on the path has come a quarter of the way to the threshold, or after
+      `trial` episodes on it.
+    - If alpha has not risen in the later half of the run so far, nor within `patience` episodes on the path: `direct`
+      if the target has improved in that half, else `waiting` again. The target improves when the mean score or the mean
+      return of its latest `window` episodes beats the best one so far by two standard errors and by a tenth of what has
+      been gained since the first one.
 
     The path is `Gradient` under any metric. Its pace estimates scores from the episodes of the path and the target
     (`HedgedPace`). Without a source, the path is a `Search` until there is one.
@@ -137,10 +200,12 @@ class HedgedGradient(Wrapper[HedgedState]):
         metric: The distance between contexts; None: Euclidean. A `LearnedMetric` is fitted during training.
         threshold: The score that is good enough.
         space: Where contexts live. Missing bounds are replaced by those of a box around source and target.
-        waiting: The shares of path, target and space until the path pays.
-        paying: Their shares once it pays.
+        waiting: The shares of path, target and space until the path pays, and when nothing makes progress.
+        paying: Their shares while the path pays.
+        direct: Their shares when the target improves and alpha does not rise.
         solved: Their shares once the target is good enough.
-        patience: After this many episodes on the path, it counts as paying in any case.
+        trial: After this many episodes on the path, it counts as paying in any case.
+        patience: After this many, it does not if alpha does not rise.
         window: How many of the latest episodes the mean scores on target and path are taken over.
         path_window: How many episodes on the path come between two decisions of its pace.
         stride: The farthest that alpha moves at once.
@@ -172,8 +237,10 @@ class HedgedGradient(Wrapper[HedgedState]):
     space: ContextSpace | None = None
     waiting: Shares = (0.4, 0.2, 0.4)
     paying: Shares = (0.85, 0.05, 0.1)
+    direct: Shares = (0.15, 0.75, 0.1)
     solved: Shares = (0.0, 0.9, 0.1)
-    patience: Count = 60
+    trial: Count = 60
+    patience: Count = 200
     window: Count = 20
     path_window: Count = 10
     stride: float = 0.2
@@ -226,6 +293,8 @@ class HedgedGradient(Wrapper[HedgedState]):
         on_path, on_target = self._drawn(state, before, episodes)
         state = self._absorb(state, episodes, on_path, on_target)
         inner = self._follow_path(state, before, episodes, on_path, on_target, rng)
+        if inner.alpha > state.farthest:
+            state = state.replace(farthest=inner.alpha, moved=state.clock)
         state = state.replace(paying=state.paying or self._pays(state, inner))
         shares = self._shares(state)
         if inner.stage != before.stage:
@@ -238,15 +307,14 @@ class HedgedGradient(Wrapper[HedgedState]):
 
     def snapshot(self, state: HedgedState) -> Arrays:
         """The arms' shares of the steps and their latest mean scores, and what the path's own snapshot has."""
-        scores = [values.mean() if len(values) else math.nan for values in (state.on_path, state.on_target)]
-        own = {"shares": state.shares, "odds": state.odds, "scores": np.array(scores)}
+        scores = np.array([state.on_path.score, state.on_target.score])
+        own = {"shares": state.shares, "odds": state.odds, "scores": scores}
         return {**super().snapshot(state), **own}
 
     def scalars(self, state: HedgedState) -> dict[str, float]:
         """The arms' shares of the steps, and the latest mean scores on path and target."""
         shares = {f"share of {arm}": float(share) for arm, share in zip(ARMS, state.shares)}
-        latest = {"score on path": state.on_path, "score on target": state.on_target}
-        scores = {name: float(values.mean()) for name, values in latest.items() if len(values)}
+        scores = {"score on path": state.on_path.score, "score on target": state.on_target.score}
         return {**super().scalars(state), **shares, **scores}
 
     def _drawn(
@@ -259,19 +327,17 @@ class HedgedGradient(Wrapper[HedgedState]):
     def _absorb(
         self, state: HedgedState, episodes: EpisodeBatch, on_path: NDArray[np.bool_], on_target: NDArray[np.bool_]
     ) -> HedgedState:
-        scores = episodes.scores(self.score)
+        both = np.stack([episodes.scores(self.score), episodes.returns], axis=1)
         rest = np.where(episodes.stages >= state.began, SPACE, OTHER)
         arms = np.where(on_target, TARGET, np.where(on_path, PATH, rest))
-        path, first_path = _latest(state.on_path, scores[on_path], state.first_path, self.window)
-        target, first_target = _latest(state.on_target, scores[on_target], state.first_target, self.window)
+        clock = state.clock + float(episodes.lengths.sum())
         return state.replace(
             arms=np.concatenate([state.arms, arms])[-self.memory :],
             lengths=np.concatenate([state.lengths, episodes.lengths])[-self.memory :],
-            on_path=path,
-            on_target=target,
-            first_path=first_path,
-            first_target=first_target,
+            on_path=state.on_path.observe(both[on_path], self.window, clock),
+            on_target=state.on_target.observe(both[on_target], self.window, clock),
             tried=state.tried + int(on_path.sum()),
+            clock=clock,
         )
 
     def _follow_path(
@@ -291,20 +357,18 @@ class HedgedGradient(Wrapper[HedgedState]):
         return path.update(inner.replace(threshold=state.threshold), given, rng)
 
     def _pays(self, state: HedgedState, inner: State) -> bool:
-        if inner.alpha >= LEFT or state.tried >= self.patience:
-            return True
-        gap = self.required(state) - state.first_path  # NaN until the first scores are known
-        return gap > 0 and bool(state.on_path.mean() - state.first_path >= gap / 4)
+        moved, tried = inner.alpha >= LEFT, state.tried >= self.trial
+        return moved or tried or state.on_path.gained(self.required(state)) >= 0.25
 
     def _shares(self, state: HedgedState) -> FloatArray:
         """The arms' shares of the steps, (3,); n is rounded, so that not every episode changes them."""
-        gap = self.required(state) - state.first_target
-        if math.isnan(gap):
-            n = 0.0
+        rises = state.tried < self.patience or state.farthest == 1.0 or state.is_recent(state.moved)
+        if state.paying and rises:
+            shares = self.paying
         else:
-            gained = (float(state.on_target.mean()) - state.first_target) / gap if gap > 0 else 1.0
-            n = round(math.sqrt(min(max(gained, 0.0), 1.0)), 1)
-        return (1 - n) * np.array(self.paying if state.paying else self.waiting) + n * np.array(self.solved)
+            shares = self.direct if state.paying and state.is_recent(state.on_target.improved) else self.waiting
+        n = round(math.sqrt(state.on_target.gained(self.required(state))), 1)
+        return (1 - n) * np.array(shares) + n * np.array(self.solved)
 
     def _odds(self, state: HedgedState, shares: FloatArray) -> FloatArray:
         """The arms' shares of the episodes, (3,)."""
@@ -336,11 +400,3 @@ class HedgedGradient(Wrapper[HedgedState]):
             shares=shares,
             odds=odds,
         )
-
-
-def _latest(before: FloatArray, new: FloatArray, first: float, window: int) -> tuple[FloatArray, float]:
-    """The latest scores (n,), and the mean of the first `window` once there are that many."""
-    scores = np.concatenate([before, new])
-    if math.isnan(first) and len(scores) >= window:
-        first = float(scores[:window].mean())
-    return scores[-window:], first
