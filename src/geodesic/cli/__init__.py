@@ -175,7 +175,7 @@ def parser() -> Parser:
     text = "time between two readings (default: %(default)s)"
     add("--every", type=float, default=1.0, metavar="SECONDS", help=text)
     add("--once", action="store_true", help="show only the current state (default: until none runs)")
-    command("theory", commands.theory, "check the paper's lemma, theorem and corollary on random tabular problems")
+    command("theory", commands.theory, "test the paper's theory: what it states, what fails, what holds instead")
     add = command("demo", commands.run_demo, "train on the maze with and without a curriculum, in a minute")
     add("--out", type=_path, default=Path("runs/demo"), help="folder (default: %(default)s)")
     add("--quiet", action="store_true", help=QUIET)
