@@ -78,14 +78,19 @@ def plan_curriculum(options: argparse.Namespace, console: Console) -> None:
 
 def report(options: argparse.Namespace, console: Console) -> None:
     """Write the page of a run or a comparison; its figures are drawn in another process meanwhile."""
+    from functools import partial
+
+    from geodesic.report.contexts import Moments
     from geodesic.report.figures import write_comparison_figures, write_run_figures
     from geodesic.report.page import check_extra, write_report
     from geodesic.runs.helper import Helper
 
     check_extra()
     draw = write_run_figures if (options.folder / "config.json").exists() else write_comparison_figures
-    film = not options.no_film
-    with Helper("drawing the figures", draw, options.folder, None, ("pdf", "svg"), options.trust) as drawn:
+    film, at = not options.no_film, Moments.parse(options.at) if options.at else None
+    with Helper(
+        "drawing the figures", partial(draw, at=at), options.folder, None, ("pdf", "svg"), options.trust
+    ) as drawn:
         page = write_report(options.folder, film=film, figures=drawn.result, trust=options.trust)
     for path in drawn.result():
         console.print(f"  wrote {path}, also as PDF and SVG")
