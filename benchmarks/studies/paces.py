@@ -59,6 +59,7 @@ HEADER = (
     "stays above",
     "first above",
     "final IQM",
+    "P(first)",
     "P(faster)",
     "P(better)",
 )
@@ -76,7 +77,9 @@ def cell(estimate: Estimate | None, unit: float = 1.0, digits: int = 1) -> str:
 
 def line(label: str, own: Seeds, first: Seeds | None, currot: Seeds | None, goal: float) -> tuple[str, ...]:
     """A row of the table."""
-    faster = None if first in (None, own) else probability_of_improvement(-own.times, -first.times)
+    known = None if first in (None, own) else first
+    earlier = probability_of_improvement(-own.firsts, -known.firsts) if known else None
+    faster = probability_of_improvement(-own.times, -known.times) if known else None
     better = None if currot in (None, own) else probability_of_improvement(own.finals, currot.finals)
     return (
         label,
@@ -86,6 +89,7 @@ def line(label: str, own: Seeds, first: Seeds | None, currot: Seeds | None, goal
         cell(median_of(own.times), 1e3),
         cell(median_of(own.firsts), 1e3),
         cell(iqm_of(own.finals), digits=2),
+        cell(earlier, digits=2),
         cell(faster, digits=2),
         cell(better, digits=2),
     )

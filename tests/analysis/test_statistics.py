@@ -40,10 +40,24 @@ def test_summary_of_a_comparison(tmp_path: Path) -> None:
     assert (uniform.reached, uniform.time.value, uniform.final_mean) == (1, math.inf, 12.5)
     assert uniform.faster is not None
     assert uniform.faster.value == 1.0
+    assert uniform.first_faster is not None
+    assert (gradient.first_faster, uniform.first_faster.value) == (None, 1.0)
     assert uniform.better is not None
     assert uniform.better.value == pytest.approx((15 + 0.5) / 16)
     assert (linear.runs, linear.finished, linear.faster) == (4, 0, None)
     assert math.isnan(linear.final_mean)
+
+
+def test_the_two_readings_of_faster_can_disagree(tmp_path: Path) -> None:
+    """Early and lost once, against late and kept: first by the one reading, last by the other."""
+    labels = {
+        "gradient": {"returns": [50.0] * 60 + [0.0] * 20 + [50.0] * 20},
+        "uniform": {"method": "uniform", "returns": [0.0] * 40 + [50.0] * 60},
+    }
+    _, uniform = statistics.summarise(load_comparison(write_comparison(tmp_path, labels, seeds=3)), solved=40)
+    assert uniform.first_faster is not None
+    assert uniform.faster is not None
+    assert (uniform.first_faster.value, uniform.faster.value) == (1.0, 0.0)
 
 
 def test_a_seed_with_only_unknown_evaluations_makes_its_label_unknown(tmp_path: Path) -> None:
@@ -56,7 +70,8 @@ def test_a_seed_with_only_unknown_evaluations_makes_its_label_unknown(tmp_path: 
     assert (row.finished, row.reached) == (2, 1)
     assert row.better is not None
     assert row.faster is not None
-    unknown = [row.first_raw, row.first, row.time, row.final_iqm, row.better, row.faster]
+    assert row.first_faster is not None
+    unknown = [row.first_raw, row.first, row.time, row.final_iqm, row.better, row.faster, row.first_faster]
     assert all(math.isnan(estimate.value) and math.isnan(estimate.low) for estimate in unknown)
     assert math.isnan(row.final_mean)
 

@@ -1,81 +1,122 @@
-import re
-
 import numpy as np
 import pytest
 
-from geodesic.analysis import theory
-from geodesic.analysis.theory import RandomCMDP
+from geodesic.analysis import random_cmdps, theory
+from geodesic.analysis.theory import FAILS, INSTEAD, STATED, Finding
 from geodesic.cli import main
 from geodesic.contexts import Particles
 from geodesic.metrics import Matrix, contextual_distance
-from geodesic.transport import Geodesic
+from geodesic.metrics.bisimulation import TabularCMDP
 
-CLAIMS = [
-    "Definition",
-    "Solvers",
-    "Lemma on states",
-    "Lemma on distributions",
-    "Lemma at the goal",
-    "Theorem",
-    "Corollary on speed",
-    "Corollary on the value gap",
-    "Not separated",
-]
-
-
-def failing() -> set[str]:
-    findings = theory.check(np.random.default_rng(0), cmdps=4, states=8)
-    return {finding.claim for finding in findings if not finding.holds}
-
-
-def test_every_claim_holds_on_random_cmdps():
-    findings = theory.check(np.random.default_rng(0), cmdps=4, states=8)
-    assert [finding.claim for finding in findings] == CLAIMS
-    assert all(finding.holds for finding in findings)
-    assert [finding.cases for finding in findings] == [336, 2, 12, 120, 12, 616, 280, 280, 160]
-
-
-@pytest.mark.parametrize("factor", [1000, 1.001])
-def test_a_distance_that_is_too_large_fails(monkeypatch, factor):
-    """The lemma's bound still holds; the definition fails, and the equality at the goal."""
-    exact = theory.distance
-    monkeypatch.setattr(theory, "distance", lambda *args: Matrix(factor * exact(*args).M, exact(*args).support))
-    assert failing() >= {"Definition", "Lemma at the goal"}
-
-
-def test_a_distance_that_is_too_small_fails(monkeypatch):
-    exact = theory.distance
-    monkeypatch.setattr(theory, "distance", lambda *args: Matrix(0.999 * exact(*args).M, exact(*args).support))
-    assert failing() >= {"Definition", "Lemma on states", "Lemma at the goal"}
+CLAIMS = {
+    STATED: [
+        "Definition of the distance",
+        "Its two solvers",
+        "Lemma A.1, states",
+        "Lemma A.1, distributions",
+        "Lemma A.2, probability",
+        "Lemma A.2, time",
+        "Policy of a stage",
+        "Theorem",
+        "Corollary, speed",
+        "Corollary, gap",
+    ],
+    FAILS: [
+        "Ranges of the appendix",
+        "Lemma A.2, probability",
+        "Lemma A.2, time",
+        "Duality of the appendix",
+        "Theorem on one scale",
+        "Theorem without a least distance",
+    ],
+    INSTEAD: [
+        "Exact random walk",
+        "Loss of a move",
+        "Corrected theorem",
+        "Corrected constant",
+        "Corrected corollary",
+        "Tightness",
+        "Not separated",
+    ],
+}
 
 
-@pytest.mark.parametrize("gamma", [0.89, 0.91])
-def test_the_distance_of_another_gamma_fails(monkeypatch, gamma):
-    monkeypatch.setattr(theory, "distance", lambda cmdp, policy: contextual_distance(cmdp, policy, gamma))
-    assert failing() >= {"Definition", "Lemma at the goal"}
+def checked() -> list[Finding]:
+    return theory.check(np.random.default_rng(0), cmdps=2, states=6)
 
 
-def test_the_worst_policy_fails(monkeypatch):
-    """The distance is that of this policy and the stages are evenly spaced; the policy is not optimal on a stage."""
-
-    def worst(cmdp: theory.TabularCMDP) -> np.ndarray:
-        v = np.ones(len(cmdp.rewards))
-        for _ in range(400):
-            v = theory.action_values(cmdp, v).min(axis=1)
-        return theory.action_values(cmdp, v).argmin(axis=1)
-
-    monkeypatch.setattr(theory, "optimal", worst)
-    assert "Theorem" in failing()
+def refuted() -> set[str]:
+    return {finding.claim for finding in checked() if not finding.confirmed}
 
 
-def test_random_stages_fail(monkeypatch):
-    def noise(source: Particles, target: Particles, metric: Matrix):
-        rng = np.random.default_rng(0)
-        drawn = {0.0: source, 1.0: target}
-        return lambda t: drawn.setdefault(t, Particles(metric.support, rng.dirichlet(np.ones(len(metric.M)))))
+def test_what_is_stated_and_what_is_corrected_holds_and_what_fails_fails():
+    findings = checked()
+    found = {part: [finding.claim for finding in findings if finding.part == part] for part in CLAIMS}
+    assert found == CLAIMS
+    assert all(finding.confirmed for finding in findings)
+    assert {finding.part for finding in findings if not finding.holds} == {FAILS}
+    assert all(finding.cases for finding in findings)
 
-    monkeypatch.setattr(theory, "Geodesic", noise)
-    assert "Corollary on speed" in failing()
+
+exact_moved, exact_gap = theory.moved, theory.gap
+exact_geodesic, exact_optimal, exact_distance = random_cmdps.Geodesic, random_cmdps.optimal, random_cmdps.distance
+
+
+def scaled_distance(factor: float):
+    return lambda *args: Matrix(factor * exact_distance(*args).M, exact_distance(*args).support)
+
+
+def worst_policy(cmdp: TabularCMDP, gamma: float) -> np.ndarray:
+    v = np.ones(len(cmdp.rewards))
+    for _ in range(400):
+        v = random_cmdps.action_values(cmdp, v, gamma).min(axis=1)
+    return random_cmdps.action_values(cmdp, v, gamma).argmin(axis=1)
+
+
+def wrong_in_one_state(cmdp: TabularCMDP, gamma: float) -> np.ndarray:
+    return np.where(np.arange(len(cmdp.rewards)) == 2, worst_policy(cmdp, gamma), exact_optimal(cmdp, gamma))
+
+
+def random_distributions(source: Particles, target: Particles, metric: Matrix):
+    rng = np.random.default_rng(0)
+    drawn = {0.0: source, 1.0: target}
+    return lambda t: drawn.setdefault(t, Particles(metric.support, rng.dirichlet(np.ones(len(metric.M)))))
+
+
+def uneven_speed(source: Particles, target: Particles, metric: Matrix):
+    path = exact_geodesic(source, target, metric)
+    return lambda t: path(t**2)
+
+
+def the_distance_of_another_gamma(cmdp: TabularCMDP, policy: np.ndarray, gamma: float) -> Matrix:
+    return contextual_distance(cmdp, policy, gamma - 0.01)
+
+
+BOUNDS = {"Corrected theorem", "Corrected constant", "Corrected corollary"}
+MUTATIONS = {
+    "W x 0.2": ({"moved": lambda *args: 0.2 * exact_moved(*args)}, BOUNDS | {"Lemma A.1, distributions"}),
+    "W x 5": ({"moved": lambda *args: 5 * exact_moved(*args)}, {"Tightness"}),
+    "gap x 5": ({"gap": lambda *args: 5 * exact_gap(*args)}, BOUNDS | {"Loss of a move"}),
+    "gap x 1.1": ({"gap": lambda *args: 1.1 * exact_gap(*args)}, BOUNDS | {"Loss of a move"}),
+    "gap x 0.5": ({"gap": lambda *args: 0.5 * exact_gap(*args)}, {"Loss of a move", "Tightness"}),
+    "random distributions": ({"Geodesic": random_distributions}, {"Corollary, speed", "Corrected corollary"}),
+    "uneven speed": ({"Geodesic": uneven_speed}, {"Corollary, speed", "Corrected corollary"}),
+    "the worst policy": ({"optimal": worst_policy}, BOUNDS | {"Policy of a stage", "Theorem", "Loss of a move"}),
+    "a policy wrong in one state": ({"optimal": wrong_in_one_state}, BOUNDS | {"Policy of a stage", "Loss of a move"}),
+    "d x 1.001": ({"distance": scaled_distance(1.001)}, {"Definition of the distance", "Tightness"}),
+    "d x 0.999": ({"distance": scaled_distance(0.999)}, {"Definition of the distance", "Lemma A.1, states"}),
+    "another gamma": ({"distance": the_distance_of_another_gamma}, {"Definition of the distance", "Lemma A.1, states"}),
+}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_each_mutation_makes_these_claims_fail(monkeypatch, mutation):
+    changes, claims = MUTATIONS[mutation]
+    for name, changed in changes.items():
+        for module in (theory, random_cmdps):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, changed)
+    assert refuted() >= claims
 
 
 @pytest.mark.parametrize("solver", ["_deterministic", "_stochastic"])
@@ -84,72 +125,49 @@ def test_an_error_in_either_solver_fails(monkeypatch, solver):
 
     exact = getattr(bisimulation, solver)
     monkeypatch.setattr(bisimulation, solver, lambda *args: 1.001 * exact(*args))
-    assert failing() >= {"Definition", "Solvers", "Lemma at the goal"}
+    assert refuted() >= {"Definition of the distance", "Its two solvers"}
 
 
-def test_a_smaller_constant_fails():
-    """Stages need a positive m: the gaps are not all zero."""
-    for slip in (0.0, 0.3):
-        problem = RandomCMDP.draw(np.random.default_rng(0), 12, slip)
-        assert theory.theorem([problem]).holds
-        needed = theory._needed(problem, 40, [])
-        assert 0.01 * problem.constant < needed <= problem.constant
-        vars(problem)["constant"] = 0.9 * needed
-        assert not theory.theorem([problem]).holds
+def test_the_random_walk_lemma_at_its_documented_setting():
+    assert theory.chance(0.3, 1, 100) == pytest.approx(3 / 7)
+    assert theory.claimed_chance(0.3, 1, 100) == pytest.approx(0.802, abs=1e-3)
+    broken = [theory.chance(p, d, D) < theory.claimed_chance(p, d, D) for p, D, d in theory.WALKS]
+    assert (sum(broken), len(broken)) == (20, 84)
+
+
+@pytest.mark.parametrize("p", [0.3, 0.5, 0.6])
+def test_chance_and_duration_agree_with_simulated_walks(p):
+    rng = np.random.default_rng(0)
+    place, steps = np.zeros(4000, dtype=int), np.zeros(4000, dtype=int)
+    while (walking := (place < 2) & (place > -7)).any():
+        place += walking * np.where(rng.random(4000) < p, 1, -1)
+        steps += walking
+    assert (place == 2).mean() == pytest.approx(theory.chance(p, 2, 7), abs=0.03)
+    assert steps.mean() == pytest.approx(theory.duration(p, 2, 7), rel=0.05)
 
 
 def test_w2_separates_the_linear_mixture_and_w1_does_not():
-    """On a corridor, where states lie between source and target."""
-    n = 12
-    successors = np.stack([np.maximum(np.arange(n) - 1, 0), np.arange(n)], axis=1)
-    rewards = np.tile((1 - theory.GAMMA) * np.where(np.arange(n) == 0, 1.0, 0.1)[:, None], (1, 2))
-    cmdp = theory.TabularCMDP(rewards, successors, np.arange(n))
-    best = theory.optimal(cmdp)
-    metric = theory.distance(cmdp, best)
-    ends = (Particles.categorical(np.eye(n)[k]) for k in (1, n - 1))
-    finding = theory.mixture([RandomCMDP(cmdp, best, metric, Geodesic(*ends, metric))])
+    finding = theory.mixture([random_cmdps.Corridor.make(12, 6, 0.9)])
     assert finding.holds
-    ratio = re.search(r"is (\S+) to", finding.remark)
-    assert ratio
-    assert float(ratio.group(1)) > 1.5
+    assert "W2 does: its longest step is 3.1" in finding.remark  # sqrt(20) W2 / 20 against two halves of a cell
 
 
-def test_the_command_prints_sentences_and_fails_if_a_claim_fails(monkeypatch, capsys):
-    small = [theory.Finding("Lemma", "a <= b.", 3, worst, 1e-8, remark="So.") for worst in (0.0, 1.0)]
-    monkeypatch.setattr(theory, "check", lambda rng: small[:1])
+def test_a_claim_without_a_case_is_not_confirmed():
+    assert not theory.corrected_theorem([]).confirmed
+
+
+def test_the_command_prints_the_parts_and_fails_if_a_claim_is_not_confirmed(monkeypatch, capsys):
+    stated = Finding(STATED, "Lemma", "a <= b.", 3, 0.0, 1e-8, "So.")
+    fails = Finding(FAILS, "Walk", "c <= d.", 5, 2.0, 1.0, quantity="left / right")
+    monkeypatch.setattr(theory, "check", lambda rng: [stated, fails])
     assert main(["theory"]) == 0
     out = capsys.readouterr().out
-    assert "Lemma (holds): a <= b. In 3 cases the worst is 0, allowed 1e-08. So." in out
-    assert "Verdict: all 1 claims hold." in out
-    monkeypatch.setattr(theory, "check", lambda rng: small)
+    assert [line for line in out.splitlines() if not line.startswith(" ")][:2] == [STATED, FAILS]
+    assert "Lemma (holds): a <= b. In 3 cases the worst error is 0, allowed 1e-08. So." in out
+    assert "Walk (FAILS): c <= d. In 5 cases the worst left / right is 2, allowed 1." in out
+    assert "All 2 claims are confirmed" in out
+    wrong = Finding(FAILS, "Ruin", "e <= f.", 5, 0.5, 1.0)  # documented as failing, and holds
+    monkeypatch.setattr(theory, "check", lambda rng: [stated, wrong])
     assert main(["theory"]) == 1
     out, err = capsys.readouterr()
-    assert "Lemma (FAILS): a <= b. In 3 cases the worst is 1, allowed 1e-08. So." in out
-    assert "expected every claim to hold, got 1 that fail: Lemma" in out + err
-
-
-def test_policy_iteration_finds_the_best_of_all_policies():
-    cmdp = theory.random_cmdp(np.random.default_rng(2), 4, slip=0.2)
-    policies = np.array(np.meshgrid(*[range(4)] * 4)).reshape(4, -1).T
-    best = np.max([theory.values(cmdp, policy) for policy in policies], axis=0)
-    np.testing.assert_allclose(theory.values(cmdp, theory.optimal(cmdp)), best, atol=1e-10)
-    np.testing.assert_allclose(theory.optimal_values(cmdp), best, atol=1e-10)
-
-
-@pytest.mark.parametrize("slip", [0.0, 0.3])
-def test_stage_policy_is_random_only_on_unreachable_states(slip):
-    problem = RandomCMDP.draw(np.random.default_rng(3), 8, slip)
-    source = problem.path(0.0)
-    policy = problem.stage_policy(source)
-    np.testing.assert_allclose(policy.sum(axis=1), 1)
-    trained = source.weights > 0
-    np.testing.assert_array_equal(policy[trained].argmax(axis=1), problem.best[trained])
-    assert (policy == 0.25).all(axis=1).any()
-    assert theory.values(problem.cmdp, policy)[trained] == pytest.approx(problem.star[trained])
-
-
-def test_random_cmdps_are_within_the_papers_bounds():
-    cmdp = theory.random_cmdp(np.random.default_rng(4), 6, slip=0.3)
-    assert cmdp.rewards.min() >= 0
-    assert cmdp.rewards.max() == pytest.approx(1 - theory.GAMMA)
-    assert 0 <= theory.optimal_values(cmdp).min() <= theory.optimal_values(cmdp).max() <= 1
+    assert "expected every claim to be confirmed, got 1 that are not: Ruin" in out + err

@@ -78,6 +78,7 @@ class Nearest:
 CURRICULA: dict[str, Callable[[gd.Problem], Curriculum[Any]]] = {
     **{name: lambda problem, name=name: build(name, problem, **FAST.get(name, {})) for name in REGISTRY},
     "gradient, adaptive": lambda problem: build("gradient", problem, pace="adaptive"),
+    "gradient, compounding": lambda problem: build("gradient", problem, pace="compounding"),
     "gradient, particles": lambda problem: build("gradient", problem, pace="particles"),
     "linear, adaptive": lambda problem: build("linear", problem, pace="adaptive"),
     **{f"{name}, source found": found(name, "source") for name in ("auto", "gradient", "currot", "spdl")},

@@ -639,7 +639,7 @@ def test_successes_are_not_drawn_twice(tmp_path: Path) -> None:
 def drawn_scene(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Scene:
     """The scene of a run's figures without a given task."""
     seen: list[Scene] = []
-    monkeypatch.setattr(contexts, "moments", lambda runs, scene: seen.append(scene) or curves.single_run(runs[0]))
+    monkeypatch.setattr(contexts, "moments", lambda runs, scene, at: seen.append(scene) or curves.single_run(runs[0]))
     figures.write_run_figures(folder)
     return seen[0]
 

@@ -29,10 +29,11 @@ ROWS = [
     Row("gradient", 20, 20, 20, Estimate(40000, 30000, 45000), Estimate(50000, 48000, 52000),
         Estimate(55000, 50500, 61000), -14.2, 0.3, Estimate(-14.1, -14.4, -13.9), 1.0, None, None, "gradient"),
     Row("target-only", 20, 19, 0, NEVER, NEVER, NEVER, -100.0, 0.0, Estimate(-100, -100, -100), 0.0,
-        Estimate(1.0, 0.82, 1.0), Estimate(0.75, 0.5, 1.0), "gradient"),
+        Estimate(1.0, 0.82, 1.0), Estimate(0.75, 0.5, 1.0), "gradient", Estimate(0.9, 0.7, 0.98)),
     Row("linear", 20, 0, 0, NAN, NAN, NAN, math.nan, math.nan, NAN, math.nan, None, None, "gradient"),
 ]  # fmt: skip
 TIMES = "Times are medians over seeds; raw: single evaluations, the others a rolling mean of 10."
+READINGS = "P(gradient first) compares first above, P(gradient faster) stays above."
 FEW = "* too few seeds for an interval: a median needs 5, an interquartile mean 10."
 
 
@@ -40,22 +41,22 @@ def few(seeds: int, low: float = math.nan) -> Row:
     time = Estimate(5000, low, low)
     probability = Estimate(1.0, 0.29, 1.0)
     return Row("uniform", seeds, seeds, seeds, time, time, time, 1.0, 0.0, Estimate(1, math.nan, math.nan),
-               math.nan, probability, NAN, "gradient")  # fmt: skip
+               math.nan, probability, NAN, "gradient", probability)  # fmt: skip
 
 
 def test_plain_table() -> None:
-    *lines, times, brackets = format_table(ROWS).splitlines()
+    *lines, times, readings, brackets = format_table(ROWS).splitlines()
     assert [re.split(r"\s{2,}", line) for line in lines if not line.startswith("-")] == [
         ["method", "seeds", "reached", "first above, raw", "first above", "stays above", "final mean ± std",
-         "final IQM", "success", "P(gradient faster)", "P(gradient better)"],
+         "final IQM", "success", "P(gradient first)", "P(gradient faster)", "P(gradient better)"],
         ["gradient", "20", "20/20", "40.0k", "50.0k [48.0k, 52.0k]", "55.0k [50.5k, 61.0k]",
-         "-14.2 ± 0.30", "-14.1 [-14.4, -13.9]", "100%", "-", "-"],
+         "-14.2 ± 0.30", "-14.1 [-14.4, -13.9]", "100%", "-", "-", "-"],
         ["target-only", "19 of 20", "0/19", "never", "never", "never", "-100.0 ± 0.00",
-         "-100.0 [-100.0, -100.0]", "0%", "1.00 [0.82, 1.00]", "0.75 [0.50, 1.00]"],
-        ["linear", "0 of 20", *["-"] * 9],
+         "-100.0 [-100.0, -100.0]", "0%", "0.90 [0.70, 0.98]", "1.00 [0.82, 1.00]", "0.75 [0.50, 1.00]"],
+        ["linear", "0 of 20", *["-"] * 10],
     ]  # fmt: skip
     assert len({len(line) for line in lines}) == 1
-    assert (times, brackets) == (TIMES, "Brackets: 95 % intervals over seeds.")
+    assert (times, readings, brackets) == (TIMES, READINGS, "Brackets: 95 % intervals over seeds.")
 
 
 def test_markdown_table_has_the_same_cells() -> None:
@@ -63,10 +64,10 @@ def test_markdown_table_has_the_same_cells() -> None:
     table, *remarks = format_table(ROWS, markdown=True).split("\n\n")
     marked = table.splitlines()
     assert {len(line) for line in marked} == {len(marked[0])}
-    assert marked[1].replace("-", "").replace(" ", "") == "||" + ":|" * 10
+    assert marked[1].replace("-", "").replace(" ", "") == "||" + ":|" * 11
     for words, line in zip(plain[2:], marked[2:]):
         assert line.replace("|", " ").split() == words
-    assert [note.split() for note in remarks] == plain[-2:]
+    assert [note.split() for note in remarks] == plain[-3:]
 
 
 def test_without_a_solved_level_times_are_dashes(tmp_path: Path) -> None:
@@ -91,9 +92,10 @@ def test_a_single_method_has_no_comparison() -> None:
 def test_too_few_seeds_are_marked_and_explained() -> None:
     lines = format_table([few(3)]).splitlines()
     assert re.split(r"\s{2,}", lines[2]) == [
-        "uniform", "3", "3/3", "5.0k", "5.0k *", "5.0k *", "1.00 ± 0.00", "1.00 *", "-", "1.00 [0.29, 1.00]", "-",
+        "uniform", "3", "3/3", "5.0k", "5.0k *", "5.0k *", "1.00 ± 0.00", "1.00 *", "-",
+        "1.00 [0.29, 1.00]", "1.00 [0.29, 1.00]", "-",
     ]  # fmt: skip
-    assert lines[3:] == [TIMES, "Brackets: 95 % intervals over seeds.", FEW]
+    assert lines[3:] == [TIMES, READINGS, "Brackets: 95 % intervals over seeds.", FEW]
     assert format_table([few(3)], markdown=True).endswith("\n\n\\" + FEW)
 
 
@@ -166,7 +168,7 @@ def test_the_csv_table_cannot_start_a_formula(rows: list[Row], label: str) -> No
 def test_the_latex_table_has_the_same_cells(rows: list[Row]) -> None:
     lines = table_latex(rows).splitlines()
     assert [line for line in lines if line.startswith("%")][-1].startswith("% * too few seeds for an interval")
-    assert lines[3:5] == [r"\begin{tabular}{lrrrrrrrrrr}", r"\hline"]
+    assert lines[4:6] == [r"\begin{tabular}{lrrrrrrrrrrr}", r"\hline"]
     assert lines[-2:] == [r"\hline", r"\end{tabular}"]
     body = [line.removesuffix(r" \\").split(" & ") for line in lines if line.endswith(r"\\")]
     assert [len(cells) for cells in body] == [len(table_cells(rows)[0])] * 4

@@ -42,10 +42,11 @@ class Row:
         final_std: Their standard deviation.
         final_iqm: Their interquartile mean.
         final_success: The mean of the final success rates on the target.
-        faster: The probability that a seed of the reference solves the target earlier than a seed of this label; None
-            in the reference's own row.
+        faster: The probability that a seed of the reference stays above the level earlier than a seed of this label;
+            None in the reference's own row.
         better: The probability that a seed of the reference has a higher final score than a seed of this label.
         reference: The label that this one is compared with.
+        first_faster: As `faster`, for the step at which they are first above the level.
     """
 
     label: str
@@ -62,6 +63,7 @@ class Row:
     faster: Estimate | None
     better: Estimate | None
     reference: str | None
+    first_faster: Estimate | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +126,7 @@ def _row(label: str, runs: int, groups: dict[str, Seeds], reference: str | None)
         faster=probability_of_improvement(-other.times, -own.times) if other else None,
         better=probability_of_improvement(other.finals, own.finals) if other else None,
         reference=reference,
+        first_faster=probability_of_improvement(-other.firsts, -own.firsts) if other else None,
     )
 
 

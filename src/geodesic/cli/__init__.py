@@ -169,13 +169,18 @@ def parser() -> Parser:
     add = command("report", commands.report, "write a page about a run or a comparison, and figures for a paper")
     add("folder", metavar="DIR", type=_path, help="folder of a run or a comparison, finished or not")
     add("--no-film", action="store_true", help="do not film the agents (default: film them)")
+    text = (
+        "draw contexts at these steps (10k,50k,300k) or fractions of the path (alpha=0,.5,1); give both to draw each "
+    )
+    text += "method by what it has (default: five steps)"
+    add("--at", action="append", metavar="MOMENTS", help=text)
     add("--trust", action="store_true", help=TRUST)
     add = command("watch", commands.watch_runs, "show the progress of the runs in a folder until none is running")
     add("folder", metavar="DIR", type=_path, help="folder of a run or a comparison")
     text = "time between two readings (default: %(default)s)"
     add("--every", type=float, default=1.0, metavar="SECONDS", help=text)
     add("--once", action="store_true", help="show only the current state (default: until none runs)")
-    command("theory", commands.theory, "check the paper's lemma, theorem and corollary on random tabular problems")
+    command("theory", commands.theory, "test the paper's theory: what it states, what fails, what holds instead")
     add = command("demo", commands.run_demo, "train on the maze with and without a curriculum, in a minute")
     add("--out", type=_path, default=Path("runs/demo"), help="folder (default: %(default)s)")
     add("--quiet", action="store_true", help=QUIET)

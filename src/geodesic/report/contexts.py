@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,45 +14,133 @@ from numpy.typing import ArrayLike
 
 from geodesic.contexts import FloatArray, Particles
 from geodesic.contexts.plot import Plot
+from geodesic.curricula import REGISTRY
+from geodesic.curricula.gradient.staged import Staged
+from geodesic.errors import InvalidInput
 from geodesic.records.reader import RunResult, by_label
+from geodesic.records.schema import StageDistribution
 from geodesic.report import style
 from geodesic.report.panels import CellPanel, Panel, panels_of, probability_bar
 from geodesic.report.scene import Scene
 from geodesic.report.style import INK, Grid, new_figure, short_steps, small_panel, styled, styles_of
 from geodesic.report.text import reached_step
 
-MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the longest budget
+UNITS = {"": 1.0, "k": 1e3, "M": 1e6}
 MOST_TICKS = 20  # of an axis of a matrix
 
+Column = tuple[str, Particles | None, str]  # a title, a distribution if there is one yet, and a note
 Rows = Mapping[str, Sequence[Particles | None]]  # label -> a distribution for each column; None: nothing yet
 
 
-@styled
-def moments(runs: Sequence[RunResult], scene: Scene) -> Figure:
-    """Draw what the first seed of each label (rows) trains on at five moments (columns).
+@dataclass(frozen=True)
+class Moments:
+    """The columns of a figure of contexts: steps, fractions alpha of the path, or both.
+
+    With both, methods whose stages follow a path (GRADIENT, the linear mixture) are drawn by alpha, and the others by
+    step, as in the paper's figure 5.
 
     Args:
-        runs: Runs on one task; the moments are equally spaced up to their longest budget, or up to the last recorded
-            step while they run.
+        steps: Environment steps.
+        alphas: Fractions of the path from source to target.
+    """
+
+    steps: tuple[float, ...] = ()
+    alphas: tuple[float, ...] = ()
+
+    @classmethod
+    def parse(cls, texts: Sequence[str]) -> Moments:
+        """Read "10k,50k,300k" (steps) and "alpha=0,.25,.5,.75,1".
+
+        Args:
+            texts: One of each at most.
+
+        Returns:
+            The moments.
+
+        Raises:
+            InvalidInput: If one cannot be read, or steps and alphas are not equally many.
+        """
+        found: dict[str, tuple[float, ...]] = {}
+        for text in texts:
+            kind = "alphas" if text.startswith("alpha=") else "steps"
+            values = [_as_moment(part, kind) for part in text.removeprefix("alpha=").split(",")]
+            if None in values or kind in found:
+                example = "steps as in 10k,50k,300k or fractions of the path as in alpha=0,.5,1, each once"
+                raise InvalidInput(f"expected --at with {example}, got {' '.join(texts)!r}")
+            found[kind] = tuple(value for value in values if value is not None)
+        if len({len(values) for values in found.values()}) > 1:
+            raise InvalidInput(f"expected --at with as many alphas as steps, got {' '.join(texts)!r}")
+        return cls(**found)
+
+    def columns(self, run: RunResult, end: float) -> list[Column]:
+        """Return what a run trained on at these moments, by default at five that are equally spaced up to `end`."""
+        if self.alphas and (not self.steps or follows_path(run)):
+            stages = [_at_alpha(run, alpha) for alpha in self.alphas]
+            notes = [
+                "" if stage is None else f"α {stage.alpha:.2g}, step {short_steps(stage.step)}" for stage in stages
+            ]
+            found = [None if stage is None else stage.particles for stage in stages]
+            return list(zip([f"α = {alpha:g}" for alpha in self.alphas], found, notes))
+        steps = self.steps or tuple(fraction * end for fraction in MOMENTS)
+        return [(f"step {short_steps(step)}", at_moment(run, step), _exploring(run, step)) for step in steps]
+
+
+def _as_moment(text: str, kind: str) -> float | None:
+    """A step or an alpha; None if it is neither."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in ("k", "M") else (text, "")
+    try:
+        value = float(number) * UNITS[unit]
+    except ValueError:
+        return None
+    known = 0 <= value <= 1 and not unit if kind == "alphas" else 0 <= value < np.inf
+    return value if known else None
+
+
+@styled
+def moments(runs: Sequence[RunResult], scene: Scene, at: Moments | None = None) -> Figure:
+    """Draw what the first seed of each label (rows) trains on at some moments (columns).
+
+    Args:
+        runs: Runs on one task.
         scene: The context space.
+        at: The moments; by default five, equally spaced up to the longest budget, or up to the last recorded step while
+            runs train.
 
     Returns:
         The figure.
     """
     first = [group[0] for group in by_label(runs).values()]
     end = max(map(reached_step, first))
-    steps = [fraction * end for fraction in MOMENTS]
-    rows = {run.label: [at_moment(run, step) for step in steps] for run in first}
+    columns = {run.label: (at or Moments()).columns(run, end) for run in first}
+    rows = {label: [particles for _, particles, _ in line] for label, line in columns.items()}
+    titles = {label: [title for title, _, _ in line] for label, line in columns.items()}
     colours = {label: own.colour for label, own in styles_of(runs).items()}
     seeds = "one seed of each" if len(runs) > 1 else f"seed {first[0].seed}"
-    titles = [f"step {short_steps(step)}" for step in steps]
     figure, tops = _draw_rows(rows, titles, colours, scene, f"{first[0].task}: contexts trained on, {seeds}")
-    for run, line in zip(first, tops):
-        for axes, step in zip(line, steps):
-            stage = run.in_force(step)
-            if stage is not None and stage.stage in run.explored:
-                _note(axes, style.EXPLORING, 0.98, va="top", fontsize=8)
+    for line, top in zip(columns.values(), tops):
+        for axes, (_, _, note) in zip(top, line):
+            _note(axes, note, 0.98, va="top", fontsize=8)
     return figure
+
+
+def follows_path(run: RunResult) -> bool:
+    """Whether the stages of a run's method follow a path from source to target."""
+    method = REGISTRY.known(run.method)
+    return isinstance(method, type) and issubclass(method, Staged)
+
+
+def _at_alpha(run: RunResult, alpha: float) -> StageDistribution | None:
+    """The stage nearest to a fraction of the path, the first of equally near ones; None if no stage has come as far."""
+    stages = [stage for stage in run.curriculum if stage.stage not in run.explored]
+    if not stages or max(stage.alpha for stage in stages) < alpha - 1e-9:
+        return None
+    return min(stages, key=lambda stage: round(abs(stage.alpha - alpha), 9))
+
+
+def _exploring(run: RunResult, step: float) -> str:
+    stage = run.in_force(step)
+    return style.EXPLORING if stage is not None and stage.stage in run.explored else ""
 
 
 @styled
@@ -71,7 +160,7 @@ def interpolations(
         The figure.
     """
     colours = {path: style.colour_of(re.split("[ :(]", path)[0]) for path in paths}
-    titles = [f"α = {alpha:g}" for alpha in alphas]
+    titles = {path: [f"α = {alpha:g}" for alpha in alphas] for path in paths}
     return _draw_rows(paths, titles, colours, scene, f"{name}: contexts from source to target")[0]
 
 
@@ -89,22 +178,29 @@ def _note(axes: Axes, text: str, y: float, **options: Any) -> None:
 
 
 def _draw_rows(
-    rows: Rows, titles: Sequence[str], colours: Mapping[str, str], scene: Scene, title: str
+    rows: Rows, titles: Mapping[str, Sequence[str]], colours: Mapping[str, str], scene: Scene, title: str
 ) -> tuple[Figure, Grid]:
-    """A line of panels for each label, or one for each of its planes; and the first line of each label."""
+    """A line of panels for each label, or one for each of its planes; and the first line of each label.
+
+    Panels are titled where the titles of a label differ from those above.
+    """
     shown = panels_of(scene, [particles for path in rows.values() for particles in path])
     cells = scene.plot.cells is not None
     width, height = (1.75, 1.85) if cells else (1.95, 1.75)
-    figure = new_figure(width * len(titles) + 1.4, height * len(rows) * len(shown) + (0.7 if cells else 1.1))
+    number = len(next(iter(titles.values())))
+    figure = new_figure(width * number + 1.4, height * len(rows) * len(shown) + (0.7 if cells else 1.1))
     shared = scene.space.dim == 1  # a plane has its limits from the scene; panels that share them take long to draw
-    grid = figure.subplots(len(rows) * len(shown), len(titles), squeeze=False, sharex=shared, sharey=shared)
+    grid = figure.subplots(len(rows) * len(shown), number, squeeze=False, sharex=shared, sharey=shared)
     for axes in grid.flat if len(shown) == 1 else ():
         axes.label_outer()
     lines = [(label, panel) for label in rows for panel in shown]
     for line, (label, panel) in zip(grid, lines):
         _draw_line(line, rows[label], label, panel, colours[label])
-    for axes, text in zip(grid[0], titles):
-        axes.set_title(text)
+    above: Sequence[str] = ()
+    for line, label in zip(grid[:: len(shown)], rows):
+        for axes, text in zip(line, titles[label]) if titles[label] != above else ():
+            axes.set_title(text)
+        above = titles[label]
     if isinstance(shown[0], CellPanel):
         probability_bar(figure, grid.ravel().tolist(), shown[0])
     else:

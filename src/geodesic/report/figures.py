@@ -21,7 +21,11 @@ FIGURES = "figures"
 
 
 def write_run_figures(
-    folder: str | Path, task: Task | None = None, also: Sequence[str] = (), trust: bool = False
+    folder: str | Path,
+    task: Task | None = None,
+    also: Sequence[str] = (),
+    trust: bool = False,
+    at: contexts.Moments | None = None,
 ) -> list[Path]:
     """Write the figures of a run into its folder `figures`.
 
@@ -30,6 +34,7 @@ def write_run_figures(
         task: The task; by default the one that the run names.
         also: Formats besides PNG: "pdf" and "svg".
         trust: Whether code that the run names may be run although this user did not write it.
+        at: The moments at which contexts are drawn.
 
     Returns:
         The paths of the PNG files.
@@ -42,8 +47,8 @@ def write_run_figures(
             figures["progress"] = stages.progress(run, scene)
         if _has_stages(run, scene):
             figures["stages"] = stages.stages(run, scene)
-        else:
-            figures["contexts"] = contexts.moments([run], scene)
+        if "stages" not in figures or at is not None:
+            figures["contexts"] = contexts.moments([run], scene, at)
     return _save(folder, figures, also)
 
 
@@ -60,6 +65,7 @@ def write_comparison_figures(
     also: Sequence[str] = (),
     trust: bool = False,
     runs: Sequence[RunResult] | None = None,
+    at: contexts.Moments | None = None,
 ) -> list[Path]:
     """Write the figures of a comparison into its folder `figures`.
 
@@ -69,6 +75,7 @@ def write_comparison_figures(
         also: Formats besides PNG: "pdf" and "svg".
         trust: Whether code that the runs name may be run although this user did not write them.
         runs: Its runs, if they have already been loaded.
+        at: The moments at which contexts are drawn.
 
     Returns:
         The paths of the PNG files.
@@ -79,7 +86,7 @@ def write_comparison_figures(
         figures["successes"] = curves.learning_curves(runs, "iqm", "successes")
     if any(run.curriculum for run in runs):
         scene = scene_of(runs, task, trust)
-        figures["contexts"] = contexts.moments(runs, scene)
+        figures["contexts"] = contexts.moments(runs, scene, at)
         staged = [run for run in runs if len(path_stages(run)) > 1]
         if scene.plot.cells is None and any(_is_refitted(run) or (run.stages.infeasible > 0).any() for run in staged):
             paths = {label: [stage_path(run) for run in group] for label, group in by_label(staged).items()}

@@ -42,8 +42,9 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
 
     The columns: reached is the number of seeds whose smoothed target score is above the level that counts as solved
     from some step to the end; first above and stays above are the steps at which it first is, and from which it stays;
-    raw is the step at which a single evaluation first is (its interval is in table.csv). P(x faster) and P(x better)
-    are the probabilities that a seed of x beats a seed of this line's method, in time to solved and in final score.
+    raw is the step at which a single evaluation first is (its interval is in table.csv). P(x first), P(x faster) and
+    P(x better) are the probabilities that a seed of x beats a seed of this line's method: in the step at which it is
+    first above, in the step from which it stays above, and in the final score.
 
     Args:
         rows: The rows, from `geodesic.analysis.statistics.summarise`.
@@ -62,7 +63,8 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
 def table_cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     """Return the header and a line per label; without the probabilities if there is no other label to compare with."""
     reference = next((row.reference for row in rows if row.reference), "?")
-    lines = [(*_HEADER, f"P({reference} faster)", f"P({reference} better)"), *(_cells(row) for row in rows)]
+    chances = (f"P({reference} {better})" for better in ("first", "faster", "better"))
+    lines = [(*_HEADER, *chances), *(_cells(row) for row in rows)]
     alone = all(row.reference in (None, row.label) for row in rows)
     return [line[: len(_HEADER)] for line in lines] if alone else lines
 
@@ -73,6 +75,8 @@ def notes(rows: Sequence[Row]) -> list[str]:
     if not own:
         return []
     remarks = [f"Times are medians over seeds; raw: single evaluations, the others a rolling mean of {WINDOW}."]
+    if reference := next((row.reference for row in rows if row.faster), None):
+        remarks.append(f"P({reference} first) compares first above, P({reference} faster) stays above.")
     short = {"medians of 5 seeds": MEDIAN_SEEDS, "interquartile means of 10": IQM_SEEDS}
     less = [words for words, seeds in short.items() if any(row.finished == seeds for row in own)]
     remarks.append("Brackets: 95 % intervals over seeds" + (f" ({' and '.join(less)}: 94 %)." if less else "."))
@@ -153,7 +157,7 @@ def _by_alpha(group: Sequence[RunResult]) -> dict[float, float]:
 def _cells(row: Row) -> tuple[str, ...]:
     seeds = str(row.runs) if row.finished == row.runs else f"{row.finished} of {row.runs}"
     if not row.finished:
-        return (row.label, seeds, *["-"] * len(_HEADER))
+        return (row.label, seeds, *["-"] * (len(_HEADER) + 1))
     return (
         row.label,
         seeds,
@@ -164,6 +168,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         "-" if math.isnan(row.final_mean) else f"{_number(row.final_mean)} ± {_number(row.final_std)}",
         _interval(row.final_iqm, _number),
         format_known(row.final_success, ".0%", "-"),
+        _interval(row.first_faster, "{:.2f}".format),
         _interval(row.faster, "{:.2f}".format),
         _interval(row.better, "{:.2f}".format),
     )

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from geodesic.contexts import ContextSpace, EpisodeBatch, Particles
-from geodesic.curricula import FixedStep, Gradient
+from geodesic.curricula import FixedStep, Gradient, PerParticlePace
 from geodesic.curricula.gradient.staged import StagedState
 from geodesic.envs.u_maze import UMaze, nearest_free, path_length
 from geodesic.errors import InvalidInput
 from geodesic.metrics import Embedding, Euclidean, Graph, LearnedMetric, Matrix, ReturnLift
+from geodesic.transport import barycenter
 
 ENV = UMaze()
 
@@ -254,3 +255,32 @@ def test_works_in_one_dimension(learned: LearnedMetric) -> None:
     assert picture["heat"].shape == (40, 40)
     assert ("stress" in picture) == isinstance(learned, Embedding)
     assert picture.get("stress", np.asarray(0.0)).shape == ()
+
+
+def test_the_sinkhorn_path_is_algorithm_2_with_exact_ends() -> None:
+    line = Graph(np.arange(9.0)[:, None], [[k, k + 1] for k in range(8)])
+    ends = [Particles.categorical(np.eye(9)[k], line.support) for k in (0, 8)]
+    method = Gradient(*ends, metric=line, pace=FixedStep(0.25, window=1), threshold=0.0, barycenter="sinkhorn")
+    assert (method.path(0.0), method.path(1.0)) == tuple(ends)
+    middle = method.path(0.5)
+    assert middle == barycenter(*ends, 0.5, line, "sinkhorn")
+    assert middle.weights.argmax() == 4
+    state, rng = method.init(np.random.default_rng(0)), np.random.default_rng(0)
+    for stage in range(4):
+        state = method.update(state, EpisodeBatch([[0.0]], [1.0], [1], [stage]), rng)
+    assert state.done
+    assert state.distribution == ends[1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metric": Euclidean()},
+        {"metric": LIFT},
+        {"metric": Matrix([[0, 1], [1, 0]], [[0.0, 0.0], [1.0, 1.0]]), "pace": PerParticlePace()},
+    ],
+)
+def test_the_sinkhorn_path_needs_a_known_metric_on_discrete_contexts(options) -> None:
+    ends = Particles([[0.0, 0.0]]), Particles([[1.0, 1.0]])
+    with pytest.raises(InvalidInput, match='expected barycenter="sinkhorn" with a metric on discrete contexts'):
+        Gradient(*ends, **options, barycenter="sinkhorn")

@@ -105,7 +105,7 @@ def test_only_a_pace_is_a_pace():
     for wrong in (0.1, "adaptive", FixedStep):
         with pytest.raises(InvalidInput, match="expected pace to be Pace, got "):
             gd.Gradient(SOURCE, TARGET, pace=wrong)
-    with pytest.raises(UnknownName, match="expected pace to be one of fixed, adaptive, particles; got 'adaptiv'"):
+    with pytest.raises(UnknownName, match="expected pace to be one of fixed, compounding, adaptive, particles; got 'adaptiv'"):
         build("gradient", PROBLEM, pace="adaptiv")
     with pytest.raises(InvalidInput, match="expected a pace that moves the whole distribution, got PerParticlePace"):
         build("linear", PROBLEM, pace="particles")
@@ -312,3 +312,15 @@ def test_a_pace_may_be_in_a_file(tmp_path):
     assert build("gradient", PROBLEM, pace=f"{file}:ready").pace.step == pytest.approx(0.4)
     with pytest.raises(InvalidInput, match="expected an option of Gradient .*gain.*, got 'gian'"):
         build("gradient", PROBLEM, pace=f"{file}:Mine", gian=3)
+
+
+def test_compounding_steps_are_algorithm_4_as_printed():
+    """alpha grows by the step and the source moves along, so that each stage covers k * step of what remains."""
+    curriculum = build("gradient", PROBLEM, pace="compounding", step=0.1, window=3)
+    states = walk(curriculum, 11)
+    remaining = np.cumprod([1 - 0.1 * k for k in range(1, 10)])
+    assert [state.alpha for state in states] == pytest.approx([0, *(1 - remaining), 1])
+    assert [round(state.alpha, 2) for state in states[1:6]] == [0.1, 0.28, 0.5, 0.7, 0.85]
+    np.testing.assert_allclose(states[2].distribution.points, SOURCE.points + 4 * 0.28)
+    assert states[-1].done
+    assert states[-1].distribution is TARGET

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from geodesic.curricula.gradient.paces import DEFAULT_PACE, Pace, level
 from geodesic.curricula.gradient.staged import PathSegment, Staged, StagedState
 from geodesic.errors import InvalidInput
 from geodesic.metrics.base import Fitted, LearnedMetric, Metric
+from geodesic.metrics.graph import Finite
+from geodesic.transport.barycenter import barycenter as fixed_support_barycenter
 from geodesic.transport.geodesic import Geodesic, Knots, Trajectories
 
 UNIFORM = 1000  # particles that represent the uniform distribution on a continuous space
@@ -85,6 +87,8 @@ class Gradient(Staged):
         space: Where contexts live. It sets the unit in which a pace compares contexts, and says whether they are
             discrete.
         explore_steps: Environment steps of an exploration under a learned metric.
+        barycenter: How the distribution of a stage is found under a known metric: `"plan"` reads it off one optimal
+            plan; `"sinkhorn"` solves the paper's Algorithm 2 for discrete contexts, which spreads it by an entropy.
         score: The score of an episode that the pace looks at.
 
     Raises:
@@ -113,6 +117,7 @@ class Gradient(Staged):
     _: KW_ONLY
     space: ContextSpace | None = None
     explore_steps: Count = 10_000
+    barycenter: Literal["plan", "sinkhorn"] = "plan"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,6 +126,10 @@ class Gradient(Staged):
                 "expected a metric between discrete contexts, got none: straight lines leave the support; "
                 "try metric=geodesic.metrics.Graph(...) or Matrix(...)"
             )
+        if self.barycenter == "sinkhorn" and (not isinstance(self.metric, Finite) or self.pace.individual):
+            needed = "a metric on discrete contexts that is known before training and a pace without separate particles"
+            got = f"{type(self.metric).__name__} and {type(self.pace).__name__}"
+            raise InvalidInput(f'expected barycenter="sinkhorn" with {needed}, got {got}')
 
     @property
     def discrete(self) -> bool:
@@ -135,7 +144,9 @@ class Gradient(Staged):
         return self.metric.space.unit_length if isinstance(self.metric, LearnedMetric) else super().unit
 
     def path(self, alpha: float) -> Particles:
-        """The distribution at alpha on the geodesic under a metric that is known."""
+        """The distribution at alpha on the geodesic under a metric that is known, or Algorithm 2's barycenter."""
+        if self.barycenter == "sinkhorn" and isinstance(self.metric, Finite):
+            return fixed_support_barycenter(self.source, self.target, alpha, self.metric, "sinkhorn")
         return self.geodesic(alpha)
 
     @cached_property

@@ -223,6 +223,27 @@ class FixedStep(Pace):
 
 
 @dataclass(frozen=True)
+class CompoundingStep(FixedStep):
+    """The schedule of the paper's Algorithm 4 as printed: stage k goes min(k * step, 1) of the path that remains.
+
+    Algorithm 4 raises alpha by the step and makes the last stage its source as well. Seen from the first source, a step
+    of 0.1 leads to alpha = 0.1, 0.28, 0.50, 0.70, 0.85, 0.94 ...: it is uneven, and faster than the step says.
+    `FixedStep` goes evenly instead, under a learned metric too.
+
+    Args:
+        step: How much longer each move is than the one before, as a fraction of what remains, in (0, 1].
+        window: How many episodes the mean score is taken over.
+        max_stage_steps: The environment steps after which a stage ends anyway; None: no limit.
+        threshold: The mean score above which a stage is mastered; None: the curriculum's.
+    """
+
+    def next_alpha(self, state: StagedState, path: Path) -> float:
+        """1 - (1 - alpha) (1 - k * step), 1 as soon as k * step is."""
+        fraction = super().next_alpha(state, path)
+        return 1.0 if fraction == 1.0 else 1 - (1 - state.alpha) * (1 - fraction)
+
+
+@dataclass(frozen=True)
 class AdaptivePace(Pace):
     """The largest alpha, at most `stride` away, at which the agent is estimated to be good enough on average.
 
@@ -433,7 +454,12 @@ class PerParticlePace(AdaptivePace):
 
 
 DEFAULT_PACE = FixedStep()
-PACES: dict[str, type[Pace]] = {"fixed": FixedStep, "adaptive": AdaptivePace, "particles": PerParticlePace}
+PACES: dict[str, type[Pace]] = {
+    "fixed": FixedStep,
+    "compounding": CompoundingStep,
+    "adaptive": AdaptivePace,
+    "particles": PerParticlePace,
+}
 
 
 def find_pace(pace: object) -> object:

@@ -175,8 +175,8 @@ class Staged(Curriculum[StagedState]):
 
         Args:
             problem: Fills the parameters named like its fields.
-            **options: Other parameters and those of the pace. `pace` is `"fixed"` (the default), `"adaptive"`,
-                `"particles"`, a reference such as `"path/file.py:MyPace"`, a class or an object.
+            **options: Other parameters and those of the pace. `pace` is `"fixed"` (the default), `"compounding"`,
+                `"adaptive"`, `"particles"`, a reference such as `"path/file.py:MyPace"`, a class or an object.
 
         Returns:
             The curriculum.
