@@ -14,7 +14,7 @@ from geodesic.checks import MOST, as_boolean, as_integer, as_name, as_path, as_s
 from geodesic.curricula.base import Threshold
 from geodesic.errors import InvalidInput, RunFailed, short_repr
 from geodesic.metrics.standard import Maker
-from geodesic.records import RunConfig, RunResult, load_run
+from geodesic.records import RunConfig, RunResult, load_run, run_exists
 from geodesic.report.tables import format_table
 from geodesic.runs.compare import Methods, expand_methods, plan_comparison, run_folder
 from geodesic.runs.compare import compare as compare_runs
@@ -23,6 +23,7 @@ from geodesic.runs.executors import Job, LocalProcesses, ThisProcess
 from geodesic.runs.executors.local import has_accelerator
 from geodesic.runs.run import load_policy, run_job
 from geodesic.tasks import Task, load
+from geodesic.tasks.check import quick_check
 from geodesic.tasks.methods import Method
 from geodesic.training.configure import configure, method_label, objects_of
 from geodesic.training.objects import Objects
@@ -187,6 +188,8 @@ def train(
     for config, path in zip(configs, folders.values()):
         check_same_run(config, path)
     objects = objects_of(task, method, metric, learner)
+    if not all(map(run_exists, folders.values())):
+        quick_check(task)
     with _progress(folder, configs, progress):
         failed = run_job(Job(tuple(configs), tuple(folders.values())), task, [objects] * len(configs))
     errors = list(dict.fromkeys(failed.values()))

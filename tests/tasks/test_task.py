@@ -397,7 +397,10 @@ ENDS = {"source": {"gravity": 10, "length": 1}, "target": {"gravity": 12, "lengt
 
 @pytest.mark.parametrize(
     "outer",
-    [gym.wrappers.RecordEpisodeStatistics, lambda env: gym.wrappers.TimeLimit(gym.wrappers.FlattenObservation(env), 5)],
+    [
+        gym.wrappers.RecordEpisodeStatistics,
+        lambda env: gym.wrappers.TimeLimit(gym.wrappers.FlattenObservation(env), 300),
+    ],
 )
 def test_a_context_wrapper_may_be_inside_other_wrappers(outer):
     task = gd.Task(lambda: outer(wrapped()), **ENDS)

@@ -20,6 +20,7 @@ from geodesic.errors import InvalidInput, format_error, short_repr
 SetContext = Callable[..., None]  # set_context(env, **context)
 Contexts = ContextSpace | Mapping[str, Side]  # a space, or name and bounds of each value
 LIBRARIES = ("gymnasium", "stable_baselines3")  # whose wrappers have no contexts
+SUCCESS_KEYS = ("is_success", "success")  # what environments call it in `info`
 Info = dict[str, Any]
 Env = gym.Env[Any, Any]
 Space = gym.Space[Any]
@@ -178,9 +179,10 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
         try:
             self.set_context(self._receiver, **values)
         except Exception as error:
+            inner = isinstance(error, AttributeError) and isinstance(self._receiver, gym.Wrapper)
             raise InvalidInput(
                 f"expected set_context(env, {', '.join(values)}) to set the context of {self._receiver}, "
-                f"got {format_error(error)}"
+                f"got {format_error(error)}{'; try env.unwrapped, below the wrappers' if inner else ''}"
             ) from error
 
     def _with_context(self, obs: Any) -> Any:
@@ -207,6 +209,28 @@ def receiver_of(env: Env) -> Env:
     while isinstance(env, gym.Wrapper) and type(env).__module__.partition(".")[0] in LIBRARIES:
         env = env.env
     return env
+
+
+def success_of(info: Mapping[str, Any]) -> float:
+    """Whether an episode succeeded, from the `info` of its last step; NaN where the environment does not say."""
+    for key in SUCCESS_KEYS:
+        if info.get(key) is not None:
+            value = as_array(info[key], f"info[{key!r}]", "a boolean")
+            if value.size != 1:
+                raise InvalidInput(f"expected info[{key!r}] to be a boolean, got {short_repr(info[key])}")
+            return float(value.item())
+    return float("nan")
+
+
+def time_limit(env: Env) -> int | None:
+    """The steps after which an environment truncates its episodes, where it says so; None if it does not."""
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        if isinstance(layer, gym.wrappers.TimeLimit):
+            return int(layer._max_episode_steps)
+        layer = layer.env
+    stated = (getattr(layer, name, None) for name in ("max_steps", "max_episode_steps", "_max_episode_steps"))
+    return next((steps for steps in stated if isinstance(steps, int) and steps > 0), None)
 
 
 def as_episode_seed(seed: object) -> int | None:

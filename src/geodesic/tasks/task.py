@@ -282,8 +282,11 @@ class Task:
             return float(self.worst_return)
         return 0.0 if self.score == "success" else self._of_env("worst_return")
 
-    def reachable(self) -> float:
-        """Bound the mean score on the target from above.
+    def reachable(self, distribution: Particles | None = None) -> float:
+        """Bound the mean score on a distribution from above.
+
+        Args:
+            distribution: Contexts with weights (default: the target).
 
         Returns:
             The bound; infinite where none is known.
@@ -296,8 +299,10 @@ class Task:
         bound = self.best_return or self._of_env("best_return")
         if bound is None or self.score != "return":
             return np.inf
-        target = self.target_particles
-        return float(target.weights @ as_vector(bound(target.points), "best_return(contexts)", len(target)))
+        there = (
+            self.target_particles if distribution is None else check_instance(Particles, distribution, "distribution")
+        )
+        return float(there.weights @ as_vector(bound(there.points), "best_return(contexts)", len(there)))
 
     def infeasible(self, distribution: Particles) -> float:
         """Compute the fraction of a distribution that cannot be solved.

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from geodesic.checks import MOST
 from geodesic.contexts import Arrays, FloatArray, Particles
 from geodesic.envs import snapshots
-from geodesic.envs.gymnasium import Env
+from geodesic.envs.gymnasium import Env, success_of
 from geodesic.errors import InvalidInput
 from geodesic.tasks import Task
-from geodesic.training.collector import EpisodeCollector, success_of
+from geodesic.training.collector import EpisodeCollector
 
 LIMIT = 1_000_000  # steps after which an episode counts as endless
 COUNTS = ("total", "discounted", "length", "stage", "episode")

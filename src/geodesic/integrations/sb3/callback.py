@@ -19,8 +19,9 @@ from geodesic.integrations.sb3.episodes import InfoCollector
 from geodesic.integrations.sb3.evaluation import Evaluator
 from geodesic.integrations.sb3.models import PREFIX, name_of, restore_model, save_model
 from geodesic.metrics.standard import Maker
-from geodesic.records import Checkpoint, RunConfig, finished
+from geodesic.records import Checkpoint, RunConfig, finished, run_exists
 from geodesic.tasks import Task, load
+from geodesic.tasks.check import quick_check
 from geodesic.tasks.methods import Method
 from geodesic.training.configure import configure, objects_of
 from geodesic.training.session import CurriculumSession, CurriculumView
@@ -142,6 +143,8 @@ class CurriculumCallback(CurriculumView, BaseCallback):
     def _open(self) -> None:
         """Start a new run, or resume the one in the folder."""
         config = self._described()
+        if self.eval_freq != 0 and not (self.out is not None and run_exists(self.out)):
+            quick_check(self.task)
         self._session = CurriculumSession.open(
             config,
             self.task,
