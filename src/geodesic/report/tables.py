@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geodesic.analysis.intervals import IQM_SEEDS, MEDIAN_SEEDS, Estimate, deviation, iqm_of
-from geodesic.analysis.statistics import WINDOW, Row, of_seeds
+from geodesic.analysis.statistics import Row, of_seeds
 from geodesic.checks import check_instances
 from geodesic.contexts import Arrays
 from geodesic.records.files import write_atomically
@@ -72,7 +72,9 @@ def notes(rows: Sequence[Row]) -> list[str]:
     own = [row for row in rows if row.finished]
     if not own:
         return []
-    remarks = [f"Times are medians over seeds; raw: single evaluations, the others a rolling mean of {WINDOW}."]
+    window = own[0].window
+    smoothed = f"; raw: single evaluations, the others a rolling mean of {window}"
+    remarks = [f"Times are medians over seeds{smoothed if window > 1 else ', of single evaluations: there are few'}."]
     short = {"medians of 5 seeds": MEDIAN_SEEDS, "interquartile means of 10": IQM_SEEDS}
     less = [words for words, seeds in short.items() if any(row.finished == seeds for row in own)]
     remarks.append("Brackets: 95 % intervals over seeds" + (f" ({' and '.join(less)}: 94 %)." if less else "."))
