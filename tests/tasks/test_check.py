@@ -274,7 +274,7 @@ ON_HOST = [
     ),
     (
         lambda: cart_pole(env="FrozenLake-v1", set_context=lambda env, **context: None),
-        "expected a Dict or a one-dimensional Box of floats to append the context to, got Discrete(16); "
+        "expected a Dict, an image or a one-dimensional Box of floats to append the context to, got Discrete(16); "
         "try observe_context=False, or flatten the observation first",
     ),
 ]
@@ -363,7 +363,7 @@ METHODS = [
         lambda: walk(is_feasible=lambda contexts: contexts > 0),
         "expected is_feasible(contexts) of shape (200,), got shape (200, 1)",
     ),
-    (lambda: compared("spdl"), "expected worst_return= in task task for the method spdl"),
+    (lambda: compared("spdl"), "expected worst_return= in task Walk for the method spdl"),
     (
         lambda: compared("gradients"),
         "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "

@@ -20,6 +20,7 @@ from geodesic.errors import InvalidInput, format_error, short_repr
 SetContext = Callable[..., None]  # set_context(env, **context)
 Contexts = ContextSpace | Mapping[str, Side]  # a space, or name and bounds of each value
 LIBRARIES = ("gymnasium", "stable_baselines3")  # whose wrappers have no contexts
+SMALLEST_IMAGE = 36  # pixels; smaller grids are taken as vectors
 SUCCESS_KEYS = ("is_success", "success")  # what environments call it in `info`
 Info = dict[str, Any]
 Env = gym.Env[Any, Any]
@@ -107,7 +108,7 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
             wrappers of Gymnasium and Stable-Baselines3 around it: your own outermost wrapper if there is one, else the
             environment itself. `env.unwrapped` is the environment below all wrappers.
         observe_context: Append the context, scaled to [-1, 1], to a Box observation, or add it to a Dict observation as
-            the entry "context".
+            the entry "context". An image becomes a Dict of "image" and "context".
 
     Raises:
         InvalidInput: If an argument is invalid, or the observation space cannot take the context.
@@ -190,6 +191,8 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
             return obs
         if isinstance(obs, dict):
             return {**obs, "context": self._scaled.copy()}
+        if obs.ndim > 1:
+            return {"image": obs, "context": self._scaled.copy()}
         return np.concatenate([obs, self._scaled], dtype=obs.dtype)
 
     def _observed(self, context: FloatArray) -> NDArray[np.float32]:
@@ -233,6 +236,17 @@ def time_limit(env: Env) -> int | None:
     return next((steps for steps in stated if isinstance(steps, int) and steps > 0), None)
 
 
+def is_image(space: Space) -> bool:
+    """Whether observations are images of a size that needs convolutions: bytes, 36 or more along two axes."""
+    shape = space.shape if isinstance(space, gym.spaces.Box) and space.dtype == np.uint8 else ()
+    return sum(side >= SMALLEST_IMAGE for side in shape or ()) >= 2
+
+
+def has_image(space: Space) -> bool:
+    """Whether observations are images, or have one as an entry."""
+    return is_image(space) or (isinstance(space, gym.spaces.Dict) and any(map(is_image, space.values())))
+
+
 def as_episode_seed(seed: object) -> int | None:
     """Check a seed: Gymnasium takes any integer from 0."""
     return None if seed is None else as_integer(seed, "seed", 0, 2**63)
@@ -256,7 +270,10 @@ def _extended(space: Space, contexts: ContextSpace) -> Space:
         ones = np.ones(contexts.dim, space.dtype)
         low, high = np.concatenate([space.low, -ones]), np.concatenate([space.high, ones])
         return gym.spaces.Box(low, high, dtype=cast(Any, space.dtype).type)
+    if is_image(space):
+        box = gym.spaces.Box(-1.0, 1.0, (contexts.dim,), np.float32)
+        return gym.spaces.Dict({"image": space, "context": box})
     raise InvalidInput(
-        f"expected a Dict or a one-dimensional Box of floats to append the context to, got {space}; "
+        f"expected a Dict, an image or a one-dimensional Box of floats to append the context to, got {space}; "
         f"try observe_context=False, or flatten the observation first"
     )
