@@ -222,17 +222,31 @@ def test_interrupted_runs_resume(result, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"steps": 400}, {"threshold": 2.0, "learner": gd.PPO(n_envs=2, rollout=50, net=(8,))}, {"method": "gradient"}],
+    [{"threshold": 2.0, "learner": gd.PPO(rollout=50)}, {"method": "gradient"}],
 )
 def test_another_run_in_the_same_folder_is_refused(tmp_path, changes):
-    """With the same label: another budget, a learner of the same name, other defaults of the method."""
+    """With the same label: a learner of the same name, other defaults of the method."""
     own = varied_returns(training={"methods": {"gradient": {"step": 0.25}}}) if "method" in changes else TASK
-    learner = gd.PPO(n_envs=2, rollout=25, net=(8,)) if "learner" in changes else None
+    learner = gd.PPO(rollout=20) if "learner" in changes else None
     first = gd.train(TASK, changes.get("method", "auto"), learner=learner, steps=200, out=tmp_path)
     before = contents(first.runs[0].folder)
     with pytest.raises(InvalidInput, match=r"seed-0 holds another run \(it differs in .*\); try another out="):
         gd.train(own, **{"steps": 200, **changes}, out=tmp_path)
     assert contents(first.runs[0].folder) == before
+
+
+def test_more_steps_extend_runs(result, tmp_path):
+    """To the same files as if they had been asked for at once; a new seed starts beside them."""
+    gd.train(TASK, steps=200, seeds=2, out=tmp_path)
+    longer = gd.train(TASK, steps=600, seeds=3, out=tmp_path)
+    assert all(run.steps == 600 and run.finished for run in longer.runs)
+    for run, whole in zip(longer.runs, result.runs, strict=True):
+        assert contents(run.folder) == contents(whole.folder)
+    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    assert gd.train(TASK, steps=600, seeds=3, out=tmp_path).table() == longer.table()
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+    with pytest.raises(InvalidInput, match=r"seed-0 holds a run of 600 steps, more than 400; try steps=600, or"):
+        gd.train(TASK, steps=400, seeds=3, out=tmp_path)
 
 
 def test_methods_share_a_folder(tmp_path):

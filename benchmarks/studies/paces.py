@@ -31,7 +31,7 @@ from typing import TypeVar
 import numpy as np
 
 from geodesic.analysis.intervals import Estimate, iqm_of, median_of, probability_of_improvement
-from geodesic.analysis.statistics import Seeds, of_seeds
+from geodesic.analysis.statistics import WINDOW, Seeds, of_seeds
 from geodesic.cli import main as geodesic
 from geodesic.records.reader import RunResult, by_label, load_comparison
 from geodesic.records.schema import EpisodeTable, EvaluationTable, StageTable
@@ -98,7 +98,7 @@ def line(label: str, own: Seeds, first: Seeds | None, currot: Seeds | None, goal
 def table(runs: list[RunResult], goal: float | None) -> str:
     """The table of all methods of a task; times in thousands of steps."""
     solved = runs[0].solved
-    seeds = {label: of_seeds(group, solved) for label, group in by_label(runs).items()}
+    seeds = {label: of_seeds(group, solved, WINDOW) for label, group in by_label(runs).items()}
     seeds = {label: own for label, own in seeds.items() if len(own)}
     fixed = (own for label, own in seeds.items() if not any(part.startswith("pace=") for part in label.split(":")))
     first = next(fixed, next(iter(seeds.values()), None))

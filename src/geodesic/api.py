@@ -14,7 +14,7 @@ from geodesic.checks import MOST, as_boolean, as_integer, as_name, as_path, as_s
 from geodesic.curricula.base import Threshold
 from geodesic.errors import InvalidInput, RunFailed, short_repr
 from geodesic.metrics.standard import Maker
-from geodesic.records import RunConfig, RunResult, load_run
+from geodesic.records import RunConfig, RunResult, load_run, run_exists
 from geodesic.report.tables import format_table
 from geodesic.runs.compare import Methods, expand_methods, plan_comparison, run_folder
 from geodesic.runs.compare import compare as compare_runs
@@ -23,10 +23,11 @@ from geodesic.runs.executors import Job, LocalProcesses, ThisProcess
 from geodesic.runs.executors.local import has_accelerator
 from geodesic.runs.run import load_policy, run_job
 from geodesic.tasks import Task, load
+from geodesic.tasks.check import quick_check
 from geodesic.tasks.methods import Method
 from geodesic.training.configure import configure, method_label, objects_of
 from geodesic.training.objects import Objects
-from geodesic.training.session import check_same_run
+from geodesic.training.session import continue_run
 from geodesic.training.trainer import Policy
 
 
@@ -155,12 +156,13 @@ def train(
         task: A `Task`, the name of a built-in task, `"package.module:object"` or `"path/file.py:object"`.
         method: A name with options (`"gradient:step=0.1"`), a reference to your own class
             (`"my_file.py:MyMethod:option=3"`), a `Curriculum`, or a function `Problem -> Curriculum`.
-        learner: `gd.PPO(...)`, `gd.SAC(...)`, any object that is a `Learner`, or a string such as
-            `"sac:learning_rate=1e-3"` (default: the task's).
+        learner: `gd.PPO(learning_rate=1e-3)` or, as a string, `"ppo:learning_rate=1e-3"` changes this value of the
+            task's learner if that is PPO, and of PPO's defaults otherwise; likewise `gd.SAC(...)`. Any other object
+            that is a `Learner` is used as it is (default: the task's).
         steps: Environment steps of each run (default: the task's).
         seeds: How many seeds (0, 1, ...), or which.
-        out: The folder of the runs. Call `train` again with the same one to resume unfinished runs and reload finished
-            ones (default: a new folder in the system's temporary folder).
+        out: The folder of the runs. Call `train` again with the same one to resume unfinished runs, reload finished
+            ones, or continue them to more `steps` (default: a new folder in the system's temporary folder).
         metric: The distance between contexts, by name or as an object (default: the task's).
         threshold: The score above which a stage is mastered (default: the task's).
         progress: Show progress bars (default: if standard error is a terminal).
@@ -184,9 +186,10 @@ def train(
     configs = [configure(task, method, seed, steps, metric, threshold, learner, backend) for seed in _as_seeds(seeds)]
     folder = _folder(out)
     folders = {(config.label, config.seed): run_folder(folder, config) for config in configs}
-    for config, path in zip(configs, folders.values()):
-        check_same_run(config, path)
+    configs = [continue_run(config, path, task) for config, path in zip(configs, folders.values())]
     objects = objects_of(task, method, metric, learner)
+    if not all(map(run_exists, folders.values())):
+        quick_check(task)
     with _progress(folder, configs, progress):
         failed = run_job(Job(tuple(configs), tuple(folders.values())), task, [objects] * len(configs))
     errors = list(dict.fromkeys(failed.values()))

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from geodesic.analysis import statistics
 from geodesic.analysis.curves import mean_curve
-from geodesic.analysis.statistics import asymptotic, rolling_mean, time_to_solved
+from geodesic.analysis.statistics import (
+    FEW,
+    asymptotic,
+    rolling_mean,
+    smoothing_window,
+    summarise,
+    time_to_solved,
+    window_of,
+)
 from geodesic.errors import InvalidInput
 from geodesic.records import load_comparison, load_run
 from run_folders import write_comparison, write_run
@@ -165,6 +173,24 @@ def test_the_first_time_above_need_not_be_kept() -> None:
     assert time_to_solved(steps, scores, 1.0, window=1) == 3
     assert time_to_solved(steps, scores, 1.0, window=1, stays=False) == 1
     assert time_to_solved(steps, [0.0] * 4, 1.0, window=1, stays=False) == math.inf
+
+
+@pytest.mark.parametrize("count", range(1, FEW))
+def test_a_short_run_whose_final_score_is_above_the_level_has_solved_its_target(count: int) -> None:
+    """However late it began to: as one that ends with nothing but successes."""
+    rng, solved, window = np.random.default_rng(count), 0.8, smoothing_window(count)
+    for late in range(count):
+        scores = np.where(np.arange(count) >= late, 1.0, rng.random(count))
+        reached = np.isfinite(time_to_solved(range(count), scores, solved, window))
+        assert reached == (asymptotic(scores) > solved)
+
+
+def test_the_window_of_a_comparison_is_that_of_its_longest_run(tmp_path: Path) -> None:
+    runs = {"gradient": {"returns": [0.0] * 21}, "uniform": {"method": "uniform", "returns": [0.0] * 12}}
+    loaded = load_comparison(write_comparison(tmp_path, runs, seeds=1))
+    assert window_of(loaded) == 3
+    assert [row.window for row in summarise(loaded, 1.0)] == [3, 3]
+    assert window_of([]) == 1
 
 
 def test_time_to_solved_uses_the_smoothed_score() -> None:

@@ -11,6 +11,7 @@ from stable_baselines3.common.monitor import Monitor
 
 import geodesic as gd
 from geodesic.envs.cmdp import ContextualEnv
+from geodesic.envs.gymnasium import success_of, time_limit
 from geodesic.errors import InvalidInput
 
 CONTEXTS = {"gravity": (5.0, 15.0, "m/s²"), "length": (0.25, 1.25, "m")}
@@ -373,3 +374,39 @@ def test_actions_outside_and_unknown_render_modes_are_refused():
 
 def test_gymnasiums_checker_accepts_an_mdp():
     assert complaints(counter()) == set()
+
+
+@pytest.mark.parametrize(
+    ("info", "value"),
+    [
+        ({"is_success": True}, 1.0),
+        ({"is_success": np.False_}, 0.0),
+        ({"success": 1}, 1.0),
+        ({"success": 0.5, "other": 3}, 0.5),
+        ({"is_success": False, "success": True}, 0.0),
+        ({"is_success": None, "success": True}, 1.0),
+        ({"success": np.array([True])}, 1.0),
+    ],
+)
+def test_success_is_read_under_either_name(info, value):
+    assert success_of(info) == value
+
+
+def test_success_is_unknown_where_the_environment_does_not_report_it():
+    assert np.isnan(success_of({}))
+    assert np.isnan(success_of({"is_success": None}))
+
+
+@pytest.mark.parametrize("value", ["yes", [True, False], {}, object()])
+def test_a_success_that_is_no_boolean_is_refused(value):
+    with pytest.raises(InvalidInput, match=r"expected info\['success'\] to be a boolean, got "):
+        success_of({"success": value})
+
+
+def test_the_time_limit_of_an_environment_is_found_where_it_says_so():
+    made = gym.make("CartPole-v1")
+    assert time_limit(made) == time_limit(gym.wrappers.RecordEpisodeStatistics(made)) == time_limit(cart_pole()) == 500
+    assert time_limit(gym.wrappers.TimeLimit(made, 7)) == 7
+    assert time_limit(made.unwrapped) is None
+    made.unwrapped.max_steps = 30
+    assert time_limit(made.unwrapped) == 30

@@ -86,7 +86,9 @@ def test_seeds_are_in_numerical_order_and_one_run_is_a_list_of_one(tmp_path: Pat
     assert [run.name for run in run_statuses(tmp_path)] == [f"gradient seed {seed}" for seed in range(11)]
     folder = tmp_path / "runs" / "gradient" / "seed-4"
     assert run_statuses(folder) == [run_status(folder)]
-    assert run_statuses(tmp_path / "runs") == []
+    assert len(run_statuses(tmp_path / "runs")) == 11
+    (tmp_path / "none").mkdir()
+    assert run_statuses(tmp_path / "none") == []
 
 
 def test_damaged_files_of_a_comparison_are_ignored(tmp_path: Path) -> None:

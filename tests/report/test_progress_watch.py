@@ -118,10 +118,25 @@ def test_a_narrow_terminal_shows_fewer_columns_and_complete_numbers(tmp_path: Pa
 
 
 def test_a_folder_without_runs_and_an_interval_below_zero_are_refused(tmp_path: Path, capsys: Any) -> None:
-    with pytest.raises(InvalidInput, match="to be a run or a comparison, got neither"):
+    with pytest.raises(InvalidInput, match="to hold a run or a comparison, found none"):
         Watcher(tmp_path).read()
     assert main(["watch", str(tmp_path), "--every", "-1"]) == 2
     assert "expected --every to be positive" in capsys.readouterr().err
+
+
+def test_a_folder_of_several_runs_and_comparisons_is_watched(tmp_path: Path) -> None:
+    write_comparison(tmp_path / "maze" / "compare", {"gradient": {}, "uniform": {"method": "uniform"}}, seeds=1)
+    write_run(tmp_path / "maze" / "auto" / "seed-0", reached=500)
+    write_run(tmp_path / ".old" / "seed-0")
+    (tmp_path / "link").symlink_to(tmp_path / "maze")
+    watcher = Watcher(tmp_path)
+    assert [run.name for run in watcher.read()] == [
+        "maze/auto/seed-0", "maze/compare gradient seed 0", "maze/compare uniform seed 0",
+    ]  # fmt: skip
+    assert watcher.summary().startswith("3 runs: 1 stopped, 2 finished; ")
+    assert watcher.ended
+    with FolderLock(tmp_path / "maze" / "compare"):
+        assert not watcher.ended
 
 
 class Terminal:

@@ -29,7 +29,8 @@ def test_cart_pole_with_gravity_and_length_passes(observe_context):
 def test_a_custom_mdp_passes():
     gd.check_task(walk())
     compare = gd.TrainingSettings(compare=("spdl", "wb-spdl", "currot"))
-    gd.check_task(walk(worst_return=-200.0, score="success", threshold=0.5, training=compare))
+    solves = type("Solves", (Walk,), {"success": lambda self, state, context: jnp.abs(state - context[0]) < 1.0})
+    gd.check_task(walk(solves(), worst_return=-200.0, score="success", threshold=0.5, training=compare))
 
 
 def test_a_custom_layout_passes(tmp_path):
@@ -93,6 +94,7 @@ def with_parts(**parts):
     return walk(type("Bare", (Bare,), parts)())
 
 
+AT_ONE = "context place=1 of the source"
 IN_JAX = [
     (
         lambda: broken(transition=lambda self, state, action, rng, context: jnp.stack([state, state])),
@@ -108,7 +110,7 @@ IN_JAX = [
     ),
     (
         lambda: broken(reward=lambda self, state, action, next_state, rng, context: context),
-        "expected reward of shape (), got shape (1,)",
+        "expected reward of shape (), got shape (1,); a context is a vector: try context[0]",
     ),
     (
         lambda: broken(observation=lambda self, state, rng, context: context),
@@ -116,11 +118,11 @@ IN_JAX = [
     ),
     (
         lambda: broken(success=lambda self, state, context: context > 0),
-        "expected success of shape (), got shape (1,)",
+        "expected success of shape (), got shape (1,); a context is a vector: try context[0]",
     ),
     (
         lambda: broken(terminal=lambda self, state, rng, context: state - context[0]),
-        "expected terminal to be a boolean, got a number; try a comparison",
+        "expected terminal to be a boolean, got float32; try a comparison",
     ),
     (
         lambda: with_parts(observation_space=Walk.observation_space, action_space=Walk.action_space),
@@ -140,7 +142,7 @@ IN_JAX = [
     ),
     (
         lambda: broken(reward=lambda self, state, action, next_state, rng, context: jnp.log(-1.0 - state**2)),
-        "expected finite rewards, got nan",
+        f"expected finite rewards, got nan ({AT_ONE})",
     ),
     (
         lambda: broken(reward=lambda self, state, action, next_state, rng, context: None),
@@ -152,7 +154,8 @@ IN_JAX = [
     ),
     (
         lambda: broken(observation=lambda self, state, rng, context: jnp.stack([state, 99 + context[0]])),
-        "expected observations in Box(-10.0, 10.0, (2,), float32), got array([  0., 100.], dtype=float32)",
+        "expected observations in Box(-10.0, 10.0, (2,), float32), got 100 in entry [1]; "
+        f"try wider bounds of observation_space ({AT_ONE})",
     ),
     (
         lambda: broken(initial=lambda self, rng, context: jnp.float32(1 / 0)),
@@ -195,11 +198,12 @@ class Noisy(gym.Env):
     action_space = gym.spaces.Discrete(2)
 
     def __init__(self, fault):
-        self.fault, self.size = fault, 0.0
+        self.fault, self.size, self.count = fault, 0.0, 0
         self.noise = np.random.default_rng(0)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
+        self.count = 0
         return self.observation(), {}
 
     def step(self, action):
@@ -207,10 +211,11 @@ class Noisy(gym.Env):
             raise RuntimeError("out of order\nand a second line")
         reward = {"nan": np.nan, "inf": np.inf, "reward": self.noise.random()}.get(self.fault, 0.0)
         reward = NO_REWARDS[self.fault][0] if self.fault in NO_REWARDS else reward
-        return self.observation(), reward, False, False, {}
+        self.count += 1
+        return self.observation(), reward, False, self.count >= 20, {}
 
     def observation(self):
-        value = {"unseeded": self.noise.random(), "grows": min(self.size, 1.0), "outside": 7.0}.get(self.fault, 0.0)
+        value = {"unseeded": self.noise.random(), "outside": 7.0}.get(self.fault, min(self.size, 1.0))
         return np.array([value], np.float64 if self.fault == "dtype" else np.float32)
 
 
@@ -237,23 +242,28 @@ def fails(**options):
     raise OSError("no simulator here")
 
 
-DIFFERENT = "expected the same seed and context to give the same episode, got another"
+SMALL = "(context size=0.1 of the source)"
+DIFFERENT = (
+    "expected the same seed and context to give the same episode, got another; try a reset that starts from scratch, "
+    f"and self.np_random as the only generator {SMALL}"
+)
 ON_HOST = [
     (lambda: noisy("unseeded"), DIFFERENT),
     (lambda: noisy("reward"), DIFFERENT),
-    (lambda: noisy("grows"), DIFFERENT),  # set_context adds where it should set
-    (lambda: noisy("nan"), "expected finite rewards, got nan"),
-    (lambda: noisy("inf"), "expected finite rewards, got inf"),
-    (lambda: noisy("step"), "expected step to work, got RuntimeError: out of order and a second line"),
+    (lambda: noisy(""), DIFFERENT),  # set_context adds where it should set
+    (lambda: noisy("nan"), f"expected finite rewards, got nan {SMALL}"),
+    (lambda: noisy("inf"), f"expected finite rewards, got inf {SMALL}"),
+    (lambda: noisy("step"), f"expected step to work, got RuntimeError: out of order and a second line {SMALL}"),
     (
         lambda: noisy("outside"),
-        "expected observations in Box(-1.0, 1.0, (1,), float32), got array([7.], dtype=float32)",
+        "expected observations in Box(-1.0, 1.0, (1,), float32), got 7 in entry [0]; "
+        f"try wider bounds of observation_space {SMALL}",
     ),
-    (lambda: noisy("dtype"), "expected observations in Box(-1.0, 1.0, (1,), float32), got array([0.])"),
+    (lambda: noisy("dtype"), f"expected observations of type float32, got float64; try .astype(np.float32) {SMALL}"),
     (
         lambda: noisy("", set_context=other_name),
         "expected set_context(env, size) to set the context of <Noisy instance>, "
-        "got TypeError: other_name() got an unexpected keyword argument 'size'",
+        f"got TypeError: other_name() got an unexpected keyword argument 'size' {SMALL}",
     ),
     (lambda: noisy("", env=fails), "expected making the environment to work, got OSError: no simulator here"),
     (lambda: noisy("", env=lambda: 3), "expected env() to make a Gymnasium environment, got int"),
@@ -264,7 +274,7 @@ ON_HOST = [
     ),
     (
         lambda: cart_pole(env="FrozenLake-v1", set_context=lambda env, **context: None),
-        "expected a Dict or a one-dimensional Box of floats to append the context to, got Discrete(16); "
+        "expected a Dict, an image or a one-dimensional Box of floats to append the context to, got Discrete(16); "
         "try observe_context=False, or flatten the observation first",
     ),
 ]
@@ -282,21 +292,22 @@ def test_a_broken_gymnasium_environment_is_found(make, message):
 def test_a_reward_that_is_no_real_number_is_found(fault):
     with pytest.raises(InvalidInput) as caught:
         gd.check_task(noisy(fault))
-    assert str(caught.value) == f"expected step to return a real number as the reward, got {NO_REWARDS[fault][1]}"
+    expected = f"expected step to return a real number as the reward, got {NO_REWARDS[fault][1]} {SMALL}"
+    assert str(caught.value) == expected
 
 
 @pytest.mark.parametrize("reward", [1, True, np.float32(1), np.bool_(True), np.array(1.0), jnp.float32(1)])
 def test_a_reward_may_be_any_real_number(reward, monkeypatch):
     monkeypatch.setitem(NO_REWARDS, "fine", (reward, ""))
-    gd.check_task(noisy("fine"))
+    gd.check_task(noisy("fine", set_context=put_size, threshold="auto"))
+
+
+def put_size(env, size):
+    env.size = size
 
 
 def test_the_same_environment_without_a_fault_passes():
-    def put_size(env, size):
-        env.size = size
-
     gd.check_task(noisy("", set_context=put_size))
-    gd.check_task(noisy("grows", set_context=put_size))
 
 
 class Skewed(Euclidean):
@@ -352,7 +363,7 @@ METHODS = [
         lambda: walk(is_feasible=lambda contexts: contexts > 0),
         "expected is_feasible(contexts) of shape (200,), got shape (200, 1)",
     ),
-    (lambda: compared("spdl"), "expected worst_return= in task task for the method spdl"),
+    (lambda: compared("spdl"), "expected worst_return= in task Walk for the method spdl"),
     (
         lambda: compared("gradients"),
         "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
@@ -397,8 +408,8 @@ def test_the_environment_is_closed():
             closed.append(True)
             super().close()
 
-    def inside(env, **context):
+    def set_inner(env, **context):
         set_context(env.unwrapped, **context)
 
-    gd.check_task(cart_pole(env=lambda: Closing(gym.make("CartPole-v1")), set_context=inside))
+    gd.check_task(cart_pole(env=lambda: Closing(gym.make("CartPole-v1")), set_context=set_inner))
     assert closed == [True]

@@ -173,7 +173,7 @@ DISCRETE = walk(
         ),
         (
             lambda: resolve(TASK, "gradient", "graph"),
-            "expected metric of task to be one of plain, l2, embedding, return-lift, embedding-raw; got 'graph'",
+            "expected metric of Walk to be one of plain, l2, embedding, return-lift, embedding-raw; got 'graph'",
         ),
         (
             lambda: resolve(walk(name="walk"), "gradient:metric=return-lift"),
@@ -195,7 +195,7 @@ DISCRETE = walk(
         ),
         (
             lambda: build(walk(), *resolve(walk(), "spdl"), threshold=-40.0),
-            "expected worst_return= in task task for the method spdl",
+            "expected worst_return= in task Walk for the method spdl",
         ),
         (
             lambda: build(walk(score="success", threshold=0.5), "uniform", {}, None, threshold=1.5),
@@ -309,7 +309,7 @@ def test_a_class_or_a_function_gets_the_tasks_metric_as_a_name_does(method):
     assert resolve(TASK, method)[2] == resolve(TASK, "gradient")[2] == "plain"
     assert resolve(TASK, method, "l2")[2] == "l2"
     assert resolve(catalogue.load("maze"), method)[2] == resolve(catalogue.load("maze"), "gradient")[2]
-    with pytest.raises(InvalidInput, match="expected metric of task to be one of plain, l2, .*; got 'nope'"):
+    with pytest.raises(InvalidInput, match="expected metric of Walk to be one of plain, l2, .*; got 'nope'"):
         resolve(TASK, method, "nope")
 
 

@@ -89,12 +89,23 @@ def test_a_source_that_neither_task_nor_environment_states_is_searched_for():
     assert gd.Task(env=gd.envs.make("u-maze"), source="auto").searches  # though the environment has one
 
 
+def make_pole():
+    return gym.make("CartPole-v1")
+
+
+def test_a_task_is_called_as_its_environment_unless_it_has_a_name():
+    names = [task.name for task in (walk(), cart_pole(), cart_pole(env=make_pole), cart_pole(env=lambda: make_pole()))]
+    assert names == ["Walk", "CartPole-v1", "make_pole", "task"]
+    assert walk(name="mine").named("found", "a:found").name == "mine"
+    assert walk().named("found", "a:found").name == "found"
+
+
 def test_a_threshold_need_not_be_stated():
     task = gd.Task(env=Walk(), contexts={"place": (-8.0, 8.0)}, target={"place": (6.0, 8.0)})
     assert task.threshold == "auto"
     assert np.isnan(task.solved_above)
     assert walk(threshold="auto", solved=-20.0).solved_above == -20.0
-    assert repr(walk(threshold="auto")) == "Task('task', contexts place, threshold auto on the return)"
+    assert repr(walk(threshold="auto")) == "Task('Walk', contexts place, threshold auto on the return)"
     gd.check_task(task)
 
 
@@ -107,7 +118,7 @@ def test_successes_have_a_threshold_of_four_fifths_if_none_is_stated():
 def test_a_metric_that_needs_a_threshold_is_on_offer_if_it_is_a_number():
     task = walk(worst_return=-200.0, threshold="auto")
     assert task.metric_names == ("l2", "embedding", "embedding-raw")
-    with pytest.raises(InvalidInput, match="expected a number as threshold= in task task for the learned"):
+    with pytest.raises(InvalidInput, match="expected a number as threshold= in task Walk for the learned"):
         task.make_metric("return-lift")
     with pytest.raises(InvalidInput, match="expected a number as the threshold for metric return-lift, got 'auto'"):
         walk(worst_return=-200.0).make_metric("return-lift", threshold="auto")
@@ -310,12 +321,12 @@ BAD = [
     ),
     (
         lambda: walk(**DISCRETE).make_metric(),
-        "expected metrics= on the discrete contexts of task, such as {'steps': geodesic.metrics.Graph(...)}: "
+        "expected metrics= on the discrete contexts of Walk, such as {'steps': geodesic.metrics.Graph(...)}: "
         "no distance is known between them",
     ),
     (
         lambda: walk(metric="manhattan"),
-        "expected metric of task to be one of l2; got 'manhattan'",
+        "expected metric of Walk to be one of l2; got 'manhattan'",
     ),
     (
         lambda: walk(worst_return=-9.0, name="walk").make_metric("manhattan"),
@@ -323,11 +334,11 @@ BAD = [
     ),
     (
         lambda: walk(metric="embedding"),
-        "expected worst_return= in task task for the learned metric embedding",
+        "expected worst_return= in task Walk for the learned metric embedding",
     ),
     (
         lambda: walk(metric="return-lift", worst_return=-9.0, contexts={"place": (-8.0, np.inf)}),
-        "expected bounded contexts in task task for the learned metric return-lift",
+        "expected bounded contexts in task Walk for the learned metric return-lift",
     ),
     (
         lambda: walk(available_metrics=("steps",)).make_metric(),
@@ -397,7 +408,10 @@ ENDS = {"source": {"gravity": 10, "length": 1}, "target": {"gravity": 12, "lengt
 
 @pytest.mark.parametrize(
     "outer",
-    [gym.wrappers.RecordEpisodeStatistics, lambda env: gym.wrappers.TimeLimit(gym.wrappers.FlattenObservation(env), 5)],
+    [
+        gym.wrappers.RecordEpisodeStatistics,
+        lambda env: gym.wrappers.TimeLimit(gym.wrappers.FlattenObservation(env), 300),
+    ],
 )
 def test_a_context_wrapper_may_be_inside_other_wrappers(outer):
     task = gd.Task(lambda: outer(wrapped()), **ENDS)

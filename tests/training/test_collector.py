@@ -5,35 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from geodesic.errors import InvalidInput
-from geodesic.training.collector import EpisodeCollector, success_of
-
-
-@pytest.mark.parametrize(
-    ("info", "value"),
-    [
-        ({"is_success": True}, 1.0),
-        ({"is_success": np.False_}, 0.0),
-        ({"success": 1}, 1.0),
-        ({"success": 0.5, "other": 3}, 0.5),
-        ({"is_success": False, "success": True}, 0.0),
-        ({"is_success": None, "success": True}, 1.0),
-        ({"success": np.array([True])}, 1.0),
-    ],
-)
-def test_success_is_read_under_either_name(info, value):
-    assert success_of(info) == value
-
-
-def test_success_is_unknown_where_the_environment_does_not_report_it():
-    assert np.isnan(success_of({}))
-    assert np.isnan(success_of({"is_success": None}))
-
-
-@pytest.mark.parametrize("value", ["yes", [True, False], {}, object()])
-def test_a_success_that_is_no_boolean_is_refused(value):
-    with pytest.raises(InvalidInput, match=r"expected info\['success'\] to be a boolean, got "):
-        success_of({"success": value})
+from geodesic.training.collector import EpisodeCollector
 
 
 def add(collector, ended, total=1.0, **values):

@@ -1,7 +1,10 @@
 """Making a run's configuration from a task and the caller's arguments."""
 
+import copy
 import json
+import pickle
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -13,7 +16,7 @@ from geodesic.records import RunConfig
 from geodesic.records.config import BACKENDS
 from geodesic.tasks import load
 from geodesic.tasks.catalogue import BUILT_IN, table
-from geodesic.training.configure import configure, curriculum_of, task_of
+from geodesic.training.configure import configure, curriculum_of, evaluation_schedule, task_of
 from known_returns import known_returns
 
 
@@ -45,9 +48,57 @@ def test_a_task_without_settings_gets_the_documented_defaults():
     steps = config.segment * made.rollout * made.n_envs
     assert config.segment == 1  # an iteration has 2048 steps, more than 1000
     assert round(100_000 / (config.eval_every * steps)) == 49  # about 50 evaluations, on whole segments
-    assert (config.task, list(config.objects)) == ("task", ["task"])
+    assert (config.task, config.name, list(config.objects)) == ("KnownReturns", "KnownReturns", ["task"])
+    assert config.eval_episodes == 4
     small = configure(known_returns(training={"segment": None}), learner=gd.PPO(n_envs=2, rollout=25))
     assert small.segment == 20  # 1000 environment steps
+
+
+def on_host(limit, **evaluation):
+    return gd.Task(
+        lambda: gym.wrappers.TimeLimit(gym.make("CartPole-v1").unwrapped, limit),
+        contexts={"length": (0.1, 2.0)},
+        target={"length": 2.0},
+        set_context=lambda env, length: setattr(env, "length", length),
+        evaluation=gd.EvaluationSettings(**evaluation),
+    )
+
+
+@pytest.mark.parametrize("limit", [20, 200, 500, 1000])
+@pytest.mark.parametrize("steps", [100_000, 300_000, 1_000_000])
+def test_evaluations_on_the_host_cost_at_most_a_fifth_of_the_training(limit, steps):
+    config = configure(on_host(limit), steps=steps)
+    segment = config.segment * 2048
+    segments = -(-steps // segment)
+    evaluations = 1 + -(-segments // config.eval_every)
+    assert 3 <= evaluations <= 21
+    assert 5 <= config.eval_episodes <= 30
+    assert evaluations * config.eval_episodes * limit <= steps / 5
+    if steps / limit >= 5 * 21 * 30:
+        assert config.eval_episodes == 30
+
+
+def test_a_short_run_on_the_host_has_three_evaluations_of_five_episodes():
+    every, episodes = evaluation_schedule(on_host(200), 8000, None, 1000)
+    assert (every, episodes) == (4, 5)
+
+
+def test_stated_evaluations_are_kept():
+    assert evaluation_schedule(on_host(500, episodes=20), 10**6, None) == (52_632, 20)  # 19 after the first
+    assert evaluation_schedule(on_host(500), 10**5, 10**4) == (10**4, 5)
+    assert evaluation_schedule(on_host(500, episodes=20), 10**5, 10**4) == (10**4, 20)
+    assert evaluation_schedule(known_returns(evaluation={"episodes": None}), 10**5, None) == (5000, 30)
+
+
+def test_evaluations_of_episodes_without_a_known_end_are_twenty():
+    class Own(gym.Env):
+        observation_space, action_space = gym.spaces.Box(0, 1, (1,)), gym.spaces.Discrete(2)
+
+    task = gd.Task(
+        Own, contexts={"size": (0, 1)}, target={"size": 1}, set_context=lambda env, size: None, observe_context=False
+    )
+    assert (task.episode_limit, task.name) == (None, "Own")
+    assert evaluation_schedule(task, 10**5, None) == (5000, 30)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +139,29 @@ def test_a_task_may_have_its_learner_as_a_string():
     assert configure(task, learner=gd.PPO(n_envs=3)).learner_options["n_envs"] == 3
 
 
-def test_a_learner_object_replaces_the_tasks_learner():
+def test_an_object_changes_the_values_that_its_caller_has_set():
+    text = configure("maze", learner="ppo:learning_rate=1e-3")
+    assert configure("maze", learner=gd.PPO(learning_rate=1e-3)).differences(text) == ["label"]
+    config = configure("maze", learner=gd.PPO(50, entropy_coef=0.0, net=(32, 16)))
+    assert config.learner_options == {**table("maze")["learner"], "rollout": 50, "entropy_coef": 0.0, "net": [32, 16]}
+    assert config.label == "auto:ppo"
+    assert configure("maze", learner=gd.PPO()) == configure("maze")
+    default = configure(known_returns(training={"learner": None}), learner=gd.PPO(n_envs=4))
+    assert default.learner_options == {**learners.DEFAULT[1], "n_envs": 4}
+    assert default.segment == 2  # of 4 * 128 environment steps
+
+
+def test_what_was_set_survives_copies():
+    learner = gd.SAC(5, learning_rate=1e-3)
+    for same in (copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
+        assert (same, same.given) == (learner, ("rollout", "learning_rate"))
+    assert hash(learner) == hash(gd.SAC(rollout=5, learning_rate=1e-3, tau=0.005))
+
+
+def test_an_object_of_another_class_replaces_the_tasks_learner():
     config = configure("maze", learner=gd.SAC(batch_size=32))
     assert learners.make(config.learner, config.learner_options) == gd.SAC(batch_size=32)
+    assert configure("maze", learner=("ppo", {"gamma": 0.5})).learner_options == {"gamma": 0.5}
 
 
 def test_a_given_threshold_also_defines_solved():

@@ -10,7 +10,7 @@ from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.records import RunFolder, load_run, read_config
 from geodesic.records.files import read_json
 from geodesic.training.configure import configure, objects_of
-from geodesic.training.session import CurriculumSession, TrainingStats
+from geodesic.training.session import CurriculumSession, TrainingStats, continue_run
 from geodesic.training.trainer import Evaluation
 
 TASK = gd.Task(
@@ -196,6 +196,20 @@ def test_a_run_may_be_extended(tmp_path):
     assert read_config(tmp_path / "run").steps == 2000
     assert not load_run(tmp_path / "run").finished
     session.close()
+
+
+def test_an_extended_run_keeps_its_evaluations_unless_the_task_states_others(tmp_path):
+    session = opened(tmp_path / "run", CONFIG.replace(eval_every=7, eval_episodes=11))
+    session.checkpoint({}, step=1000)
+    session.close()
+    longer = continue_run(CONFIG.replace(steps=2000, eval_every=3, eval_episodes=5), tmp_path / "run", TASK)
+    assert (longer.steps, longer.eval_every, longer.eval_episodes) == (2000, 7, 11)
+    stated = replace(TASK, evaluation=gd.EvaluationSettings(every=3))
+    with pytest.raises(InvalidInput, match=r"holds another run \(it differs in eval_every\)"):
+        continue_run(CONFIG.replace(eval_every=3), tmp_path / "run", stated)
+    with pytest.raises(InvalidInput, match=r"holds a run of 1000 steps, more than 999; try steps=1000, or another"):
+        continue_run(CONFIG.replace(steps=999), tmp_path / "run", TASK)
+    assert continue_run(CONFIG, tmp_path / "none", TASK) is CONFIG
 
 
 def test_nothing_is_changed_if_the_agent_cannot_be_restored(tmp_path):

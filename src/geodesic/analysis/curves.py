@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from geodesic.analysis.intervals import IQM_SEEDS, deviation, interquartile_mean, iqm_interval
-from geodesic.analysis.statistics import WINDOW, rolling_mean
+from geodesic.analysis.statistics import rolling_mean, window_of
 from geodesic.checks import FloatArray, IntArray, as_name, check_instances
 from geodesic.records.reader import RunResult
 
@@ -37,7 +37,7 @@ class Curve:
     band: str
 
 
-def mean_curve(runs: Sequence[RunResult], column: Column = "scores", window: int = WINDOW) -> Curve:
+def mean_curve(runs: Sequence[RunResult], column: Column = "scores", window: int | None = None) -> Curve:
     """Compute the mean of the smoothed evaluations with one standard deviation on either side, as in the paper.
 
     The band is cut at the lowest and the highest evaluation of these runs, so that it shows no impossible scores.
@@ -45,7 +45,7 @@ def mean_curve(runs: Sequence[RunResult], column: Column = "scores", window: int
     Args:
         runs: The runs of one label.
         column: The evaluations to use.
-        window: The number of evaluations in a rolling mean.
+        window: The number of evaluations in a rolling mean (default: that of these runs).
 
     Returns:
         The curve.
@@ -59,7 +59,7 @@ def mean_curve(runs: Sequence[RunResult], column: Column = "scores", window: int
     return Curve(steps, middle, low, high, raw.mean(axis=0), "standard deviation")
 
 
-def iqm_curve(runs: Sequence[RunResult], column: Column = "scores", window: int = WINDOW) -> Curve:
+def iqm_curve(runs: Sequence[RunResult], column: Column = "scores", window: int | None = None) -> Curve:
     """Compute the interquartile mean of the smoothed evaluations with its 95 % interval.
 
     With too few seeds for an interval, the band is their range.
@@ -67,7 +67,7 @@ def iqm_curve(runs: Sequence[RunResult], column: Column = "scores", window: int 
     Args:
         runs: The runs of one label.
         column: The evaluations to use.
-        window: The number of evaluations in a rolling mean.
+        window: The number of evaluations in a rolling mean (default: that of these runs).
 
     Returns:
         The curve.
@@ -79,7 +79,7 @@ def iqm_curve(runs: Sequence[RunResult], column: Column = "scores", window: int 
     return Curve(steps, interquartile_mean(values), low, high, interquartile_mean(aligned(runs, column, 1)[1]), band)
 
 
-def aligned(runs: Sequence[RunResult], column: Column, window: int) -> tuple[IntArray, FloatArray]:
+def aligned(runs: Sequence[RunResult], column: Column, window: int | None) -> tuple[IntArray, FloatArray]:
     """Interpolate smoothed evaluations at the steps that every run has reached.
 
     Runs without evaluations are left out.
@@ -87,7 +87,7 @@ def aligned(runs: Sequence[RunResult], column: Column, window: int) -> tuple[Int
     Args:
         runs: The runs of one label.
         column: The evaluations to use.
-        window: The number of evaluations in a rolling mean.
+        window: The number of evaluations in a rolling mean (default: that of these runs).
 
     Returns:
         The steps (n,), and the evaluations (seeds, n).
@@ -99,5 +99,6 @@ def aligned(runs: Sequence[RunResult], column: Column, window: int) -> tuple[Int
     reached = min(table.steps[-1] for table in tables)
     grid = np.unique(np.concatenate([table.steps for table in tables]))
     grid = grid[(grid <= reached) & (grid >= max(table.steps[0] for table in tables))]
-    rows = [np.interp(grid, table.steps, rolling_mean(getattr(table, column), window)) for table in tables]
+    smooth = window_of(runs) if window is None else window
+    rows = [np.interp(grid, table.steps, rolling_mean(getattr(table, column), smooth)) for table in tables]
     return grid, np.stack(rows)

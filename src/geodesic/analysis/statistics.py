@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geodesic.analysis.intervals import Estimate, as_values, deviation, iqm_of, median_of, probability_of_improvement
-from geodesic.checks import FloatArray, as_count, as_fraction, as_strings, check_instances, is_number
+from geodesic.checks import FloatArray, as_count, as_fraction, as_integer, as_strings, check_instances, is_number
 from geodesic.errors import InvalidInput, short_repr
 from geodesic.records.reader import RunResult, by_label
 
 REFERENCES = ("auto", "gradient")  # what a comparison compares the others with
 WINDOW = 10  # evaluations in a rolling mean
+FEW = 30  # evaluations, below which the window is that of the final score
+TENTH = 0.1  # of the evaluations, the last of which give the final score
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Row:
         better: The probability that a seed of the reference has a higher final score than a seed of this label.
         reference: The label that this one is compared with.
         first_faster: As `faster`, for the step at which they are first above the level.
+        window: The number of evaluations in the rolling means.
     """
 
     label: str
@@ -64,6 +67,7 @@ class Row:
     better: Estimate | None
     reference: str | None
     first_faster: Estimate | None = None
+    window: int = WINDOW
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +108,12 @@ def summarise(runs: Sequence[RunResult], solved: float, *references: str) -> lis
     wanted = as_strings(references, "references") or REFERENCES
     named = {run.method: run.label for run in reversed(runs)} | {label: label for label in groups}
     chosen = next((named[name] for name in wanted if name in named), None)
-    seeds = {label: of_seeds(group, solved) for label, group in groups.items()}
-    return [_row(label, len(group), seeds, chosen) for label, group in groups.items()]
+    window = window_of(runs)
+    seeds = {label: of_seeds(group, solved, window) for label, group in groups.items()}
+    return [_row(label, len(group), seeds, chosen, window) for label, group in groups.items()]
 
 
-def _row(label: str, runs: int, groups: dict[str, Seeds], reference: str | None) -> Row:
+def _row(label: str, runs: int, groups: dict[str, Seeds], reference: str | None, window: int) -> Row:
     own = groups[label]
     other = groups[reference] if own and reference not in (None, label) else None
     return Row(
@@ -127,20 +132,61 @@ def _row(label: str, runs: int, groups: dict[str, Seeds], reference: str | None)
         better=probability_of_improvement(other.finals, own.finals) if other else None,
         reference=reference,
         first_faster=probability_of_improvement(-other.firsts, -own.firsts) if other else None,
+        window=window,
     )
 
 
-def of_seeds(runs: Sequence[RunResult], solved: float) -> Seeds:
+def smoothing_window(evaluations: int) -> int:
+    """Compute how many evaluations a rolling mean takes.
+
+    It takes 10. In a run of fewer than 30 evaluations it takes those that give the final score, the last tenth, so that
+    such a run has solved its target if its final score is above the level.
+
+    Args:
+        evaluations: The evaluations of a run.
+
+    Returns:
+        The number of evaluations in a mean.
+
+    Example:
+        >>> [smoothing_window(count) for count in (5, 21, 30, 51, 101)]
+        [1, 3, 10, 10, 10]
+    """
+    return WINDOW if as_integer(evaluations, "evaluations") >= FEW else _last_tenth(evaluations)
+
+
+def window_of(runs: Sequence[RunResult]) -> int:
+    """Compute how many evaluations the rolling means of runs take: the same for all of them.
+
+    Args:
+        runs: The runs of a comparison; the one with the most evaluations decides.
+
+    Returns:
+        The number of evaluations in a mean.
+    """
+    counts = [len(run.evaluations.steps) for run in check_instances(RunResult, runs, "runs")]
+    return smoothing_window(max(counts, default=0))
+
+
+def _last_tenth(count: int, fraction: float = TENTH) -> int:
+    """A fraction of a count, at least one."""
+    # 0.1 * 30 is slightly above 3 in floating point and must not round up to 4
+    return max(1, math.ceil(fraction * count - 1e-9))
+
+
+def of_seeds(runs: Sequence[RunResult], solved: float, window: int | None = None) -> Seeds:
     """Compute the times and final scores of each finished run.
 
     Args:
         runs: Runs of one label; those that were never evaluated are left out.
         solved: The mean score above which the target counts as solved.
+        window: The number of evaluations in a rolling mean (default: that of these runs).
 
     Returns:
         One array per statistic.
     """
     checked = check_instances(RunResult, runs, "runs")
+    smooth = window_of(checked) if window is None else window
     tables = [run.evaluations for run in checked if run.finished and len(run.evaluations.steps)]
 
     def times(window: int, stays: bool) -> FloatArray:
@@ -148,7 +194,7 @@ def of_seeds(runs: Sequence[RunResult], solved: float) -> Seeds:
 
     finals = np.array([asymptotic(table.scores) for table in tables])
     successes = np.array([asymptotic(table.successes) for table in tables])
-    return Seeds(times(1, False), times(WINDOW, False), times(WINDOW, True), finals, successes)
+    return Seeds(times(1, False), times(smooth, False), times(smooth, True), finals, successes)
 
 
 def rolling_mean(values: ArrayLike, window: int = WINDOW) -> FloatArray:
@@ -203,7 +249,7 @@ def time_to_solved(
     return float(times[reached.argmax()]) if reached.any() else math.inf
 
 
-def asymptotic(scores: ArrayLike, fraction: float = 0.1) -> float:
+def asymptotic(scores: ArrayLike, fraction: float = TENTH) -> float:
     """Compute the mean of the last evaluations.
 
     Args:
@@ -219,6 +265,5 @@ def asymptotic(scores: ArrayLike, fraction: float = 0.1) -> float:
     values, fraction = as_values(scores, "scores"), as_fraction(fraction, "fraction")
     if not len(values):
         raise InvalidInput("expected at least one evaluation, got none")
-    # 0.1 * 30 is slightly above 3 in floating point and must not round up to 4
-    count = max(1, math.ceil(fraction * len(values) - 1e-9))
+    count = _last_tenth(len(values), fraction)
     return float(rolling_mean(values[-count:], count)[-1])

@@ -176,7 +176,7 @@ def parser() -> Parser:
     add("--at", action="append", metavar="MOMENTS", help=text)
     add("--trust", action="store_true", help=TRUST)
     add = command("watch", commands.watch_runs, "show the progress of the runs in a folder until none is running")
-    add("folder", metavar="DIR", type=_path, help="folder of a run or a comparison")
+    add("folder", metavar="DIR", type=_path, help="folder of a run, of a comparison, or of several of them")
     text = "time between two readings (default: %(default)s)"
     add("--every", type=float, default=1.0, metavar="SECONDS", help=text)
     add("--once", action="store_true", help="show only the current state (default: until none runs)")

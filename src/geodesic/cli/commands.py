@@ -23,6 +23,7 @@ from geodesic.runs.config import default_folder, read_file, slug
 from geodesic.runs.executors import Executor, LocalProcesses, RayTasks
 from geodesic.runs.plan import plan
 from geodesic.runs.stopping import Stopping
+from geodesic.tasks.check import quick_check
 from geodesic.tasks.methods import resolve
 from geodesic.training.configure import configure, learner_of, task_of
 
@@ -57,7 +58,8 @@ def list_all(options: argparse.Namespace, console: Console) -> None:
 def check_one(options: argparse.Namespace, console: Console) -> None:
     """Check a task; an invalid one raises an error that says what to change."""
     task = tasks.load(options.task)
-    tasks.check_task(task)
+    for line in tasks.check_task(task):
+        console.print(f"  {line}")
     console.print(f"{task} is valid")
 
 
@@ -186,6 +188,7 @@ def _new(options: argparse.Namespace) -> Planned:
         rest = (options.steps, options.metric, options.threshold, options.learner, options.backend or "jax")
         config = configure(options.task, method, seed, *rest)
     task = task_of(config)
+    quick_check(task)
     folder = options.out or default_folder(config, task)
     return folder, config, lambda: run.start([config], [folder], task)
 

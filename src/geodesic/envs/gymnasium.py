@@ -20,6 +20,8 @@ from geodesic.errors import InvalidInput, format_error, short_repr
 SetContext = Callable[..., None]  # set_context(env, **context)
 Contexts = ContextSpace | Mapping[str, Side]  # a space, or name and bounds of each value
 LIBRARIES = ("gymnasium", "stable_baselines3")  # whose wrappers have no contexts
+SMALLEST_IMAGE = 36  # pixels; smaller grids are taken as vectors
+SUCCESS_KEYS = ("is_success", "success")  # what environments call it in `info`
 Info = dict[str, Any]
 Env = gym.Env[Any, Any]
 Space = gym.Space[Any]
@@ -106,7 +108,7 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
             wrappers of Gymnasium and Stable-Baselines3 around it: your own outermost wrapper if there is one, else the
             environment itself. `env.unwrapped` is the environment below all wrappers.
         observe_context: Append the context, scaled to [-1, 1], to a Box observation, or add it to a Dict observation as
-            the entry "context".
+            the entry "context". An image becomes a Dict of "image" and "context".
 
     Raises:
         InvalidInput: If an argument is invalid, or the observation space cannot take the context.
@@ -178,9 +180,10 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
         try:
             self.set_context(self._receiver, **values)
         except Exception as error:
+            inner = isinstance(error, AttributeError) and isinstance(self._receiver, gym.Wrapper)
             raise InvalidInput(
                 f"expected set_context(env, {', '.join(values)}) to set the context of {self._receiver}, "
-                f"got {format_error(error)}"
+                f"got {format_error(error)}{'; try env.unwrapped, below the wrappers' if inner else ''}"
             ) from error
 
     def _with_context(self, obs: Any) -> Any:
@@ -188,6 +191,8 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
             return obs
         if isinstance(obs, dict):
             return {**obs, "context": self._scaled.copy()}
+        if obs.ndim > 1:
+            return {"image": obs, "context": self._scaled.copy()}
         return np.concatenate([obs, self._scaled], dtype=obs.dtype)
 
     def _observed(self, context: FloatArray) -> NDArray[np.float32]:
@@ -207,6 +212,39 @@ def receiver_of(env: Env) -> Env:
     while isinstance(env, gym.Wrapper) and type(env).__module__.partition(".")[0] in LIBRARIES:
         env = env.env
     return env
+
+
+def success_of(info: Mapping[str, Any]) -> float:
+    """Whether an episode succeeded, from the `info` of its last step; NaN where the environment does not say."""
+    for key in SUCCESS_KEYS:
+        if info.get(key) is not None:
+            value = as_array(info[key], f"info[{key!r}]", "a boolean")
+            if value.size != 1:
+                raise InvalidInput(f"expected info[{key!r}] to be a boolean, got {short_repr(info[key])}")
+            return float(value.item())
+    return float("nan")
+
+
+def time_limit(env: Env) -> int | None:
+    """The steps after which an environment truncates its episodes, where it says so; None if it does not."""
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        if isinstance(layer, gym.wrappers.TimeLimit):
+            return int(layer._max_episode_steps)
+        layer = layer.env
+    stated = (getattr(layer, name, None) for name in ("max_steps", "max_episode_steps", "_max_episode_steps"))
+    return next((steps for steps in stated if isinstance(steps, int) and steps > 0), None)
+
+
+def is_image(space: Space) -> bool:
+    """Whether observations are images of a size that needs convolutions: bytes, 36 or more along two axes."""
+    shape = space.shape if isinstance(space, gym.spaces.Box) and space.dtype == np.uint8 else ()
+    return sum(side >= SMALLEST_IMAGE for side in shape or ()) >= 2
+
+
+def has_image(space: Space) -> bool:
+    """Whether observations are images, or have one as an entry."""
+    return is_image(space) or (isinstance(space, gym.spaces.Dict) and any(map(is_image, space.values())))
 
 
 def as_episode_seed(seed: object) -> int | None:
@@ -232,7 +270,10 @@ def _extended(space: Space, contexts: ContextSpace) -> Space:
         ones = np.ones(contexts.dim, space.dtype)
         low, high = np.concatenate([space.low, -ones]), np.concatenate([space.high, ones])
         return gym.spaces.Box(low, high, dtype=cast(Any, space.dtype).type)
+    if is_image(space):
+        box = gym.spaces.Box(-1.0, 1.0, (contexts.dim,), np.float32)
+        return gym.spaces.Dict({"image": space, "context": box})
     raise InvalidInput(
-        f"expected a Dict or a one-dimensional Box of floats to append the context to, got {space}; "
+        f"expected a Dict, an image or a one-dimensional Box of floats to append the context to, got {space}; "
         f"try observe_context=False, or flatten the observation first"
     )

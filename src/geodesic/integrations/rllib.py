@@ -14,12 +14,13 @@ import numpy as np
 from geodesic.checks import as_path
 from geodesic.contexts import EpisodeBatch, Particles
 from geodesic.curricula.base import Threshold
+from geodesic.envs.gymnasium import success_of
 from geodesic.errors import InvalidInput, MissingExtra, RunFailed, short_repr
 from geodesic.metrics.standard import Maker
 from geodesic.records import RunConfig
 from geodesic.tasks import Task, load
 from geodesic.tasks.methods import Method
-from geodesic.training.collector import EpisodeCollector, success_of
+from geodesic.training.collector import EpisodeCollector
 from geodesic.training.configure import configure, objects_of
 from geodesic.training.objects import Objects
 from geodesic.training.session import CurriculumSession, CurriculumView

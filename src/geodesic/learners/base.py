@@ -10,7 +10,8 @@ Each function can be compiled and mapped over runs.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import fields, is_dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import gymnasium as gym
 import jax
@@ -22,6 +23,22 @@ set_xla_flags()
 Key = jax.Array
 LearnerState = Any  # a pytree of arrays: parameters, optimiser, buffer, counters
 Metrics = dict[str, jax.Array]  # scalars that describe one update; NaN where there is nothing to report
+
+
+class Hyperparameters:
+    """Base of learners that remember which of their fields the caller has set.
+
+    Given to `train`, such a learner changes only these in the task's own learner of the same class.
+    """
+
+    given: ClassVar[tuple[str, ...]] = ()
+
+    def __new__(cls, *values: Any, **named: Any) -> Self:
+        """Note the names of the fields that are passed."""
+        made = super().__new__(cls)
+        order: list[str] = [item.name for item in fields(cls)] if is_dataclass(cls) else []
+        vars(made)["given"] = (*order[: len(values)], *named)
+        return made
 
 
 class Transitions(NamedTuple):

@@ -14,7 +14,7 @@ import optax
 from geodesic.checks import Boolean, Count, Fraction, NonNegative, Number, Positive, Size, as_size, check_fields
 from geodesic.errors import InvalidInput
 from geodesic.learners import networks
-from geodesic.learners.base import Key, Metrics, Transitions
+from geodesic.learners.base import Hyperparameters, Key, Metrics, Transitions
 from geodesic.learners.networks import LOG_2PI, Activation, Net, Params, Running, forward, merge_moments, normalize
 
 
@@ -51,7 +51,7 @@ class Samples(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PPO:
+class PPO(Hyperparameters):
     """Proximal policy optimisation: clipped policy gradient on generalised advantages (Schulman et al. 2017).
 
     The defaults are Stable-Baselines3's. Discrete actions are categorical. Continuous actions are Gaussian with a

@@ -14,7 +14,7 @@ import optax
 from geodesic.checks import Boolean, Count, Fraction, Natural, NonNegative, Size, as_size, check_fields
 from geodesic.errors import InvalidInput
 from geodesic.learners import networks
-from geodesic.learners.base import Key, Metrics, Transitions
+from geodesic.learners.base import Hyperparameters, Key, Metrics, Transitions
 from geodesic.learners.networks import LOG_2PI, Activation, Net, Params, Running, forward, merge_moments, normalize
 
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
@@ -82,7 +82,7 @@ class SACState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SAC:
+class SAC(Hyperparameters):
     """Soft actor-critic (Haarnoja et al. 2018) with automatic entropy coefficient; the target entropy is -dim(A).
 
     The defaults are Stable-Baselines3's, except for the network. Actions are continuous. Time limits bootstrap: only

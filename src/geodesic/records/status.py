@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from geodesic.errors import CheckpointError, GeodesicError, printable
@@ -12,6 +12,7 @@ from geodesic.records.files import open_plain, read_json
 from geodesic.records.lock import held_by
 from geodesic.records.schema import EPISODES, EVALUATIONS, STAGES, finished
 
+DEEPEST = 5  # folders below the one that is watched
 LAST_BYTES = 4096  # bytes, more than a few lines of any table
 RUNNING, FINISHED, STOPPED, FAILED, WAITING = "running", "finished", "stopped", "failed", "waiting"
 
@@ -55,9 +56,43 @@ def run_status(folder: Path, failures: dict[str, str] | None = None) -> RunStatu
 
 
 def run_statuses(folder: Path) -> list[RunStatus]:
-    """The status of the run in a folder, or of every run of the comparison in it, including those not started yet."""
-    if (folder / "config.json").exists():
-        return [run_status(folder)]
+    """The status of the run in a folder, or of every run of the comparison in it, including those not started yet.
+
+    Of a folder that is neither, those of the runs and comparisons below it; their names begin with where they are.
+    """
+    found = []
+    for place in run_places(folder):
+        own = [run_status(place)] if (place / "config.json").exists() else _comparison(place)
+        if place != folder:
+            where = printable(str(place.relative_to(folder)))
+            own = [replace(each, name=f"{where} {each.name}" if len(own) > 1 else where) for each in own]
+        found += own
+    return found
+
+
+def run_places(folder: Path) -> list[Path]:
+    """The folder, if it is that of a run or a comparison; else those below it, a few levels deep, links excluded."""
+    if _is_place(folder):
+        return [folder]
+    found = []
+    for path, names, _ in os.walk(folder):
+        here = Path(path)
+        if _is_place(here):
+            found.append(here)
+        if _is_place(here) or len(here.relative_to(folder).parts) >= DEEPEST:
+            names.clear()
+        names[:] = sorted(name for name in names if not name.startswith("."))
+    return found
+
+
+def _is_place(folder: Path) -> bool:
+    """Whether a folder is that of a run or a comparison."""
+    known = any((folder / name).exists() for name in ("config.json", "comparison.json", "failures.json"))
+    return known or any(folder.glob("runs/*/seed-*"))
+
+
+def _comparison(folder: Path) -> list[RunStatus]:
+    """The status of every run of a comparison; nothing if there is none."""
     failures = _json(folder / "failures.json")
     reasons = {name: printable(str(reason)) for name, reason in failures.items()}
     found: dict[str, RunStatus] = {}

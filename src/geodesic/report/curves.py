@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from geodesic.analysis.curves import Column, Curve, iqm_curve, mean_curve
-from geodesic.analysis.statistics import WINDOW, rolling_mean
+from geodesic.analysis.statistics import rolling_mean, window_of
 from geodesic.contexts import FloatArray
 from geodesic.records.reader import RunResult, by_label
 from geodesic.report import style
 from geodesic.report.style import FAINT, INK, LineStyle, new_figure, new_grid, step_axis, styled, styles_of, value_axis
-from geodesic.report.text import SCORE_NAMES, count, score_name
+from geodesic.report.text import SCORE_NAMES, count, score_name, smoothing
 
 FEW_BANDS = 4  # that can be distinguished on top of each other
 COLUMNS = 3  # of panels, where there are more
@@ -50,6 +50,7 @@ class LearningCurves:
         axis: What the y axis says.
         level: The score above which the target counts as solved; NaN to draw none.
         caption: Which statistic is drawn, and what the bands are.
+        window: The number of evaluations in a rolling mean.
     """
 
     curves: dict[str, Curve]
@@ -58,6 +59,7 @@ class LearningCurves:
     axis: str
     level: float
     caption: str
+    window: int
 
     @classmethod
     def of(cls, runs: Sequence[RunResult], statistic: Statistic = "iqm", column: Column = "scores") -> LearningCurves:
@@ -66,8 +68,7 @@ class LearningCurves:
         Args:
             runs: The runs.
             statistic: "iqm" for the interquartile mean with its 95 % interval (the range, for too few seeds), or
-                "mean" for the mean with one standard deviation: the paper's plot. Both after a rolling mean of 10
-                evaluations.
+                "mean" for the mean with one standard deviation: the paper's plot. Both after a rolling mean.
             column: Which evaluations: "scores" or "successes".
 
         Returns:
@@ -75,7 +76,8 @@ class LearningCurves:
         """
         compute, words = STATISTICS[statistic]
         groups = by_label(runs)
-        curves = {label: compute(group, column) for label, group in groups.items()}
+        window = window_of(runs)
+        curves = {label: compute(group, column, window) for label, group in groups.items()}
         bands = " or ".join(dict.fromkeys(curve.band for curve in curves.values()))
         scored = column == "scores"
         return cls(
@@ -85,6 +87,7 @@ class LearningCurves:
             axis=f"{score_name(runs[0]) if scored else SCORE_NAMES['success']} on the target",
             level=runs[0].solved if scored else math.nan,
             caption=f"{words} over seeds; band: {bands}",
+            window=window,
         )
 
 
@@ -101,7 +104,7 @@ def learning_curves(runs: Sequence[RunResult], statistic: Statistic = "iqm", col
     More than four bands in one panel cannot be distinguished: each label then has a panel, with the others in grey.
     """
     drawn = LearningCurves.of(runs, statistic, column)
-    smoothed = f"lines: rolling mean of {WINDOW} evaluations; points: before smoothing"
+    smoothed = f"lines: {smoothing(drawn.window)}" + ("; points: before smoothing" if drawn.window > 1 else "")
     title = f"{runs[0].task}: {drawn.caption}\n{smoothed}"
     return (_together if len(drawn.curves) <= FEW_BANDS else _apart)(drawn, title)
 
@@ -185,8 +188,9 @@ def _training(axes: Axes, run: RunResult, colour: str) -> None:
 def _target(axes: Axes, run: RunResult, colour: str) -> None:
     steps, scores = run.evaluations.steps, run.evaluations.scores
     axes.plot(steps, scores, ".-", color=colour, alpha=0.35, linewidth=0.8, markersize=4, label="evaluations")
-    smooth = rolling_mean(scores, WINDOW)
-    axes.plot(steps, smooth, color=colour, label=f"rolling mean of {WINDOW} evaluations")
+    window = window_of([run])
+    smooth = rolling_mean(scores, window)
+    axes.plot(steps, smooth, color=colour, label=smoothing(window) if window > 1 else "_smooth")
     for event, starts in _stage_starts(run).items() if len(steps) else ():
         look = {"color": colour, "linestyle": "", "markeredgecolor": "white", "zorder": 3, **MARKS[event]}
         axes.plot(starts, np.interp(starts, steps, smooth), **look)

@@ -21,7 +21,16 @@ from geodesic.checks import as_path
 from geodesic.errors import InvalidInput
 from geodesic.records import RunConfig
 from geodesic.records.lock import held_by
-from geodesic.records.status import FAILED, FINISHED, RUNNING, STOPPED, WAITING, RunStatus, run_statuses
+from geodesic.records.status import (
+    FAILED,
+    FINISHED,
+    RUNNING,
+    STOPPED,
+    WAITING,
+    RunStatus,
+    run_places,
+    run_statuses,
+)
 from geodesic.report.text import format_known
 from geodesic.runs.executors.base import run_name
 
@@ -201,7 +210,7 @@ class Watcher:
     """Reads a folder repeatedly and estimates how fast its runs are.
 
     Args:
-        folder: The folder of a run or a comparison.
+        folder: The folder of a run, of a comparison, or of several of them.
         clock: Returns the time in seconds.
     """
 
@@ -215,11 +224,11 @@ class Watcher:
         """Read and return the status of every run.
 
         Raises:
-            InvalidInput: If the folder holds neither a run nor a comparison.
+            InvalidInput: If the folder holds no run and no comparison.
         """
         self.runs = run_statuses(self.folder)
         if not self.runs and held_by(self.folder) is None:
-            raise InvalidInput(f"expected {self.folder} to be a run or a comparison, got neither")
+            raise InvalidInput(f"expected {self.folder} to hold a run or a comparison, found none")
         now = self.clock()
         for run in self.runs:
             self._steps.setdefault(run.name, deque(maxlen=READINGS)).append((now, run.step))
@@ -227,8 +236,10 @@ class Watcher:
 
     @property
     def ended(self) -> bool:
-        """Whether no process is writing to a run, or to the comparison as a whole."""
-        return held_by(self.folder) is None and not any(run.state == RUNNING for run in self.runs)
+        """Whether no process is writing to a run, or to a comparison as a whole."""
+        if any(run.state == RUNNING for run in self.runs):
+            return False
+        return not any(map(held_by, (self.folder, *run_places(self.folder))))
 
     def speed(self, run: RunStatus) -> float:
         """Return steps per second since the first reading, or, without progress since then, since the run began.
@@ -311,7 +322,7 @@ def watch(folder: str | Path, console: Console, every: float, once: bool = False
     """Show the runs of a folder until none of them is running.
 
     Args:
-        folder: The folder of a run or a comparison.
+        folder: The folder of a run, of a comparison, or of several of them.
         console: Where to show them.
         every: Seconds between two readings.
         once: Whether to show only the current state, as is always done where there is no terminal.

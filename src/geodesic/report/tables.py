@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geodesic.analysis.intervals import IQM_SEEDS, MEDIAN_SEEDS, Estimate, deviation, iqm_of
-from geodesic.analysis.statistics import WINDOW, Row, of_seeds
+from geodesic.analysis.statistics import Row, of_seeds
 from geodesic.checks import check_instances
 from geodesic.contexts import Arrays
 from geodesic.records.files import write_atomically
@@ -74,7 +74,9 @@ def notes(rows: Sequence[Row]) -> list[str]:
     own = [row for row in rows if row.finished]
     if not own:
         return []
-    remarks = [f"Times are medians over seeds; raw: single evaluations, the others a rolling mean of {WINDOW}."]
+    window = own[0].window
+    smoothed = f"; raw: single evaluations, the others a rolling mean of {window}"
+    remarks = [f"Times are medians over seeds{smoothed if window > 1 else ', of single evaluations: there are few'}."]
     if reference := next((row.reference for row in rows if row.faster), None):
         remarks.append(f"P({reference} first) compares first above, P({reference} faster) stays above.")
     short = {"medians of 5 seeds": MEDIAN_SEEDS, "interquartile means of 10": IQM_SEEDS}

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from geodesic.analysis.curves import mean_curve
-from geodesic.analysis.statistics import WINDOW
+from geodesic.analysis.statistics import window_of
 from geodesic.checks import FloatArray, as_count, as_path, check_instances
 from geodesic.curricula import REGISTRY
 from geodesic.errors import InvalidInput
@@ -97,7 +97,8 @@ def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
     """
     runs, width = check_instances(RunResult, runs, "runs"), as_count(width, "width", 10**4)
     evaluated = by_label(run for run in runs if len(run.evaluations.steps))
-    curves = {label: mean_curve(group).middle for label, group in evaluated.items()}
+    window = window_of(runs)
+    curves = {label: mean_curve(group, window=window).middle for label, group in evaluated.items()}
     curves = {label: curve for label, curve in curves.items() if len(curve) and np.isfinite(curve).all()}
     if not curves:
         return []
@@ -109,8 +110,13 @@ def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
         for label, curve in curves.items()
     ]
     scale = f"from {low:.{digits}f} to {high:.{digits}f}"
-    heading = f"{score_name(runs[0])} on the target over {runs[0].steps} steps, rolling mean of {WINDOW} evaluations"
+    heading = f"{score_name(runs[0])} on the target over {runs[0].steps} steps, {smoothing(window)}"
     return [f"{heading}, {scale}", *lines]
+
+
+def smoothing(window: int) -> str:
+    """How evaluations were smoothed, in words."""
+    return f"rolling mean of {window} evaluations" if window > 1 else "single evaluations"
 
 
 def _bars(curve: FloatArray, low: float, high: float, width: int) -> str:

@@ -11,13 +11,14 @@ from geodesic import curricula
 from geodesic.checks import as_string
 from geodesic.curricula.base import Threshold
 from geodesic.errors import GeodesicError, InvalidInput, short_repr
-from geodesic.records import FolderLock, RunConfig, finished, read_json, write_json
+from geodesic.records import FolderLock, RunConfig, finished, read_json, run_exists, write_json
 from geodesic.records.checkpoint import Json
 from geodesic.records.files import inside
 from geodesic.runs.config import slug
 from geodesic.runs.executors import Executor, Job, LocalProcesses
 from geodesic.runs.executors.base import SAVE_EVERY, run_name
 from geodesic.tasks import Task, load
+from geodesic.tasks.check import quick_check
 from geodesic.tasks.methods import Method, expand
 from geodesic.training.configure import configure, curriculum_of, method_label, objects_of, task_of
 from geodesic.training.objects import Objects
@@ -82,6 +83,8 @@ def plan_comparison(
         curriculum_of(task, first, objects_of(task, method, None, learner))
         configs += [first.replace(seed=seed) for seed in seeds]
     _check(configs, out, task, objects_of(task, None, None, learner))
+    if not all(run_exists(run_folder(out, config)) for config in configs):
+        quick_check(task)
     return configs
 
 

@@ -36,6 +36,7 @@ from geodesic.runs.executors.base import SAVE_EVERY, Job, run_name
 from geodesic.runs.stopping import Stopping
 from geodesic.runtime import enable_compilation_cache
 from geodesic.tasks import Task
+from geodesic.training.agents import refuse_images
 from geodesic.training.compiled import CompiledTrainer
 from geodesic.training.configure import make_learner, task_of
 from geodesic.training.host import HostTrainer
@@ -135,6 +136,11 @@ class Batch:
         """The sessions that have not diverged, with their slots."""
         pairs = zip(self.slots, self.sessions)
         return [(slot, session) for slot, session in pairs if run_name(session.config) not in self.diverged]
+
+    def extend(self, configs: Sequence[RunConfig]) -> None:
+        """Continue the runs to as many steps as these configurations say, even those that are finished."""
+        for session, config in zip(self.sessions, configs):
+            session.extend(config, self.step)
 
     def save(self) -> None:
         """Write a checkpoint of every run, with everything that decides the rest of it."""
@@ -296,8 +302,13 @@ def extend(
     if finished(folder) and longer.steps == config.steps:
         raise InvalidInput(f"the run in {folder} is finished; nothing to resume (--steps N trains on to N steps)")
     batch = resume([longer], [folder], task, None if objects is None else [objects])
-    batch.sessions[0].extend(longer, batch.step)
+    batch.extend([longer])
     return batch
+
+
+def is_done(config: RunConfig, folder: Path) -> bool:
+    """Whether a folder holds a finished run of as many steps as its configuration asks for."""
+    return finished(folder) and read_config(folder).steps >= config.steps
 
 
 def run_job(job: Job, task: Task | None = None, objects: Sequence[Objects] | None = None) -> dict[str, Exception]:
@@ -314,10 +325,12 @@ def run_job(job: Job, task: Task | None = None, objects: Sequence[Objects] | Non
         diverged: dict[str, str] = {}
         try:
             batch = (resume if exists else start)(configs, folders, task, own, job.owner)
+            if any(read_config(folder).steps < config.steps for config, folder in zip(configs, folders)):
+                batch.extend(configs)
             batch.checkpoint_seconds, diverged = job.save_every, batch.diverged
             batch.train()
         except Exception as error:
-            names = [run_name(config) for config, folder in zip(configs, folders) if not finished(folder)]
+            names = [run_name(config) for config, folder in zip(configs, folders) if not is_done(config, folder)]
             failed |= {name: RunFailed(diverged[name]) if name in diverged else error for name in names}
     return failed
 
@@ -329,7 +342,7 @@ def groups(job: Job) -> list[tuple[list[int], bool]]:
     checkpoint form another, together with those that a kill left at their first checkpoint. Unreadable ones come last,
     each alone.
     """
-    left = [place for place, folder in enumerate(job.folders) if not finished(folder)]
+    left = [place for place, folder in enumerate(job.folders) if not is_done(job.configs[place], folder)]
     points = {place: resume_points(job.configs[place], job.folders[place]) for place in left}
     unread = [place for place in left if run_exists(job.folders[place]) and not points[place].segments]
     fresh = [place for place in left if not run_exists(job.folders[place])]
@@ -433,6 +446,7 @@ def trainer_of(configs: Sequence[RunConfig], task: Task, objects: Objects | None
         return SB3Trainer(task, learner, first)
     if not task.in_jax:
         return HostTrainer(task, learner, first)
+    refuse_images(learner, task.env.observation_space)
     discount = first.discount if first.score == "discounted_return" else None
     program = _program(task, cast(Hashable, learner), first.segment, first.eval_episodes, first.eval_policy, discount)
     return CompiledTrainer(program, task.evaluation_particles)

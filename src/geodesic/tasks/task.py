@@ -30,7 +30,7 @@ from geodesic.checks import (
 from geodesic.contexts import SCORES, ContextSpace, Particles, Score, Side
 from geodesic.contexts.plot import Plot
 from geodesic.curricula.base import AUTO, ENOUGH, Threshold, as_threshold, is_auto
-from geodesic.envs.gymnasium import ContextWrapper, Env, SetContext, find_sampler
+from geodesic.envs.gymnasium import ContextWrapper, Env, SetContext, find_sampler, time_limit
 from geodesic.errors import InvalidInput, UnknownName, format_error, short_repr
 from geodesic.metrics import standard
 from geodesic.metrics.base import LearnedMetric, Metric, as_any_metric
@@ -54,18 +54,21 @@ class EvaluationSettings:
     Args:
         distribution: Where agents are evaluated, as for `Task.target` (default: the environment's own evaluation
             distribution, else the target).
-        episodes: Episodes of one evaluation.
-        every: Segments between two evaluations (default: 50 evaluations per run, 20 for environments on the host).
+        episodes: Episodes of one evaluation (default: 30; fewer where they would cost too much, see `every`).
+        every: Segments between two evaluations (default: 50 evaluations per run, 20 for environments on the host). By
+            default evaluations on the host take at most a fifth as many environment steps as training, if the
+            environment has a time limit: a short run has fewer evaluations, about as many as each has episodes, but
+            at least three of five episodes.
         policy: `"deterministic"` or `"stochastic"`.
     """
 
     distribution: Distribution | None = None
-    episodes: int = 30
+    episodes: int | None = None
     every: int | None = None
     policy: Policy = "deterministic"
 
     def __post_init__(self) -> None:
-        check(self, episodes=as_count, every=optional(as_count))
+        check(self, episodes=optional(as_count), every=optional(as_count))
         as_name(self.policy, "the policy of an evaluation", get_args(Policy))
 
 
@@ -126,7 +129,8 @@ class Task:
         evaluation: How agents are evaluated.
         training: Defaults for training.
         plot: What figures draw together with the contexts (default: what the environment provides).
-        name: What tables and figures call the task.
+        name: What tables and figures call the task (default: the environment's id, or the name of its class or of the
+            function that makes it).
         reference: How another process finds it: a name, `module:object` or `file.py:object`; set by `gd.tasks.load`.
 
     Raises:
@@ -169,10 +173,12 @@ class Task:
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     plot: Plot = EMPTY_PLOT
-    name: str = "task"
+    name: str = ""
     reference: str | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.name, str) and not self.name:
+            object.__setattr__(self, "name", _name_of(self.env))
         self._check_env()
         check(self, threshold=as_threshold, solved=optional(as_number), worst_return=optional(as_number))
         check(self, best_return=optional(as_function), is_feasible=optional(as_function), observe_context=as_boolean)
@@ -269,6 +275,17 @@ class Task:
         stated = self.evaluation.distribution is not None or self._of_env("evaluation") is not None
         return self._particles("evaluation", 2) if stated else self.target_particles
 
+    @cached_property
+    def episode_limit(self) -> int | None:
+        """The steps after which an episode is truncated; None if the environment does not say."""
+        if self.in_jax:
+            return int(self.env.max_steps)
+        if isinstance(self.env, str) and self.env in gym.registry:
+            return gym.registry[self.env].max_episode_steps
+        made = self._make_inner()
+        made.close()  # type: ignore[no-untyped-call]
+        return time_limit(made)
+
     @property
     def solved_above(self) -> float:
         """The score above which the target counts as solved; NaN if neither that nor a threshold is stated."""
@@ -282,8 +299,11 @@ class Task:
             return float(self.worst_return)
         return 0.0 if self.score == "success" else self._of_env("worst_return")
 
-    def reachable(self) -> float:
-        """Bound the mean score on the target from above.
+    def reachable(self, distribution: Particles | None = None) -> float:
+        """Bound the mean score on a distribution from above.
+
+        Args:
+            distribution: Contexts with weights (default: the target).
 
         Returns:
             The bound; infinite where none is known.
@@ -296,8 +316,10 @@ class Task:
         bound = self.best_return or self._of_env("best_return")
         if bound is None or self.score != "return":
             return np.inf
-        target = self.target_particles
-        return float(target.weights @ as_vector(bound(target.points), "best_return(contexts)", len(target)))
+        there = (
+            self.target_particles if distribution is None else check_instance(Particles, distribution, "distribution")
+        )
+        return float(there.weights @ as_vector(bound(there.points), "best_return(contexts)", len(there)))
 
     def infeasible(self, distribution: Particles) -> float:
         """Compute the fraction of a distribution that cannot be solved.
@@ -423,13 +445,13 @@ class Task:
         """Copy the task with a name and a reference.
 
         Args:
-            name: Its name, unless it has one already.
+            name: Its name, unless it was given one.
             reference: Where the task is found, as in `"package.module:object"`.
 
         Returns:
             The copy.
         """
-        return replace(self, name=self.name if self.name != "task" else name, reference=reference)
+        return replace(self, name=self.name if self.name != _name_of(self.env) else name, reference=reference)
 
     def _of_env(self, fact: str) -> Any:
         """A fact that the environment itself provides."""
@@ -456,6 +478,14 @@ class Task:
             )
         self.space.check(made.points, side)
         return made
+
+
+def _name_of(env: object) -> str:
+    """The name of an environment: its id, or that of its class or of the function that makes it."""
+    if isinstance(env, str):
+        return env
+    name = getattr(env, "__name__", type(env).__name__)
+    return "task" if name in ("<lambda>", "partial") else str(name)
 
 
 def uniform_within(ranges: Range, space: ContextSpace, what: str) -> Callable[[np.random.Generator], Particles]:

@@ -15,7 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from geodesic.contexts import Array, Arrays
+from geodesic.envs.gymnasium import has_image
+from geodesic.errors import InvalidInput, short_repr
 from geodesic.learners.base import Key, Learner, LearnerState, Metrics, Transitions
+from geodesic.learners.ppo import PPO
+from geodesic.learners.sac import SAC
 from geodesic.records import checkpoint
 from geodesic.training.trainer import Policy
 from geodesic.training.validate_checkpoint import check_finite
@@ -87,6 +91,15 @@ class Agents:
     def _finite(self, state: AgentState) -> jax.Array:
         leaves = jax.tree.leaves(self.learner.params(state.learner))
         return jnp.stack([jnp.isfinite(leaf).all() for leaf in leaves]).all()
+
+
+def refuse_images(learner: Learner, space: Space) -> None:
+    """Refuse images for our PPO and SAC, whose networks take vectors."""
+    if isinstance(learner, (PPO, SAC)) and has_image(space):
+        raise InvalidInput(
+            f"expected observations that are vectors for {type(learner).__name__}, got images: {short_repr(space)}; "
+            "try backend='sb3', which has convolutions, or a wrapper that extracts features"
+        )
 
 
 def keys_of(seeds: Sequence[int]) -> Array:

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from geodesic.checks import as_array
 from geodesic.contexts import EpisodeBatch
-from geodesic.errors import InvalidInput, short_repr
-
-SUCCESS_KEYS = ("is_success", "success")  # what environments call it in `info`
-
-
-def success_of(info: Mapping[str, Any]) -> float:
-    """Whether an episode succeeded, from the `info` of its last step; NaN where the environment does not say."""
-    for key in SUCCESS_KEYS:
-        if info.get(key) is not None:
-            value = as_array(info[key], f"info[{key!r}]", "a boolean")
-            if value.size != 1:
-                raise InvalidInput(f"expected info[{key!r}] to be a boolean, got {short_repr(info[key])}")
-            return float(value.item())
-    return float("nan")
 
 
 class EpisodeCollector:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 SEGMENT_STEPS = 1000  # environment steps between two updates of the curriculum, where the task does not say
 EVALUATIONS = 50  # of a run, where the task does not say
-EVALUATIONS_ON_HOST = 20  # the same for environments on the host, where an evaluation costs as much as training
+EVALUATIONS_ON_HOST = 20  # the same for environments on the host, where evaluations cost as many steps as training
+EPISODES = 30  # of an evaluation, where the task does not say
+PART = 5  # one in so many environment steps on the host may be one of an evaluation
+FEWEST, FEWEST_EPISODES = 2, 5  # evaluations after the first one, and episodes of each, however short a run is
 
 
 def configure(
@@ -45,7 +48,7 @@ def configure(
         steps: Environment steps (default: the task's).
         metric: A name, a reference, or a metric (default: the task's).
         threshold: The score above which a stage is mastered, or "auto" (default: the task's).
-        learner: A learner, or a string such as `"sac:learning_rate=1e-3"`, which changes the task's own if that is SAC.
+        learner: A learner, or a string such as `"sac:learning_rate=1e-3"`; see `learner_of`.
         backend: What trains: "jax", "sb3" or "sbx"; or a training loop that is not ours ("own", "rllib").
 
     Returns:
@@ -62,7 +65,7 @@ def configure(
     own_loop = backend in LOOPS
     as_name(backend, "backend", LOOPS if own_loop else BACKENDS)
     algorithm, settings = (None, {}) if own_loop else learner_of(task, learner)
-    segment, every = (1, 1) if own_loop else _schedule(task, learner, budget)
+    segment, every, episodes = (1, 1, EPISODES) if own_loop else _schedule(task, learner, budget)
     return RunConfig(
         task=task.reference or task.name,
         name=task.name,
@@ -82,7 +85,7 @@ def configure(
         learner_options=settings,
         segment=segment,
         eval_every=every,
-        eval_episodes=task.evaluation.episodes,
+        eval_episodes=task.evaluation.episodes or episodes,
         eval_policy=task.evaluation.policy,
         objects=objects_of(task, method, metric, learner).fingerprints,
     )
@@ -105,20 +108,30 @@ def objects_of(task: Task, method: object = None, metric: object = None, learner
 
 
 def learner_of(task: Task, given: object) -> learners.Described:
-    """The learner as a name and options: the task's own, an object, or a string that changes the task's own."""
+    """The learner as a name and options: the task's own, or one that replaces it.
+
+    A string, and an object that knows which of its fields were set, change only these if the task's own has their name.
+    """
     own = _described(task.training.learner)
-    return own if given is None else _described(given, own)
+    if given is None:
+        return own
+    name, options = _described(given)
+    if name == own[0] and isinstance(given, str):
+        return name, {**own[1], **options}
+    if name == own[0] and hasattr(given, "given"):
+        return name, {**own[1], **{field: options[field] for field in given.given}}
+    return name, options
 
 
-def _described(learner: object, own: learners.Described = ("", {})) -> learners.Described:
-    """A learner as a name and options; a string adds to options of the same learner."""
+def _described(learner: object) -> learners.Described:
+    """A learner as a name and options."""
     if not isinstance(learner, str):
         return learners.describe(learner)
     name, options = parse(learner, "a learner")
     if is_reference(name):
         name = load_object(name)[1]
     learners.REGISTRY.get(name)
-    return name, {**(own[1] if own[0] == name else {}), **options}
+    return name, options
 
 
 def make_learner(config: RunConfig, task: Task, objects: Objects) -> Learner:
@@ -140,14 +153,45 @@ def _is_live(learner: object) -> bool:
     return learner is not None and not isinstance(learner, (str, tuple))
 
 
-def _schedule(task: Task, given: object, budget: int) -> tuple[int, int]:
-    """Learner iterations of a segment, and segments between two evaluations."""
+def _schedule(task: Task, given: object, budget: int) -> tuple[int, int, int]:
+    """Learner iterations of a segment, segments between two evaluations, and the episodes of each."""
+    name, options = learner_of(task, given)
     chosen: Any = task.training.learner if given is None else given
-    learner = chosen if _is_live(chosen) else learners.make(*learner_of(task, given))
+    learner = chosen if _is_live(chosen) and name not in learners.REGISTRY else learners.make(name, options)
     per_iteration = learner.rollout * learner.n_envs
     segment = task.training.segment or max(1, round(SEGMENT_STEPS / per_iteration))
-    evaluations = EVALUATIONS if task.in_jax else EVALUATIONS_ON_HOST
-    return segment, task.evaluation.every or max(1, round(budget / evaluations / (segment * per_iteration)))
+    most = EVALUATIONS if task.in_jax else EVALUATIONS_ON_HOST
+    return segment, *evaluation_schedule(task, budget, task.evaluation.every, segment * per_iteration, most)
+
+
+def evaluation_schedule(
+    task: Task, budget: int, every: int | None, unit: int = 1, most: int = EVALUATIONS_ON_HOST
+) -> tuple[int, int]:
+    """Plan the evaluations of a run.
+
+    On the host they cost at most a fifth of the budget where the length of an episode is bounded: then there are about
+    as many of them as each has episodes, up to 20 of 30 episodes, but at least three of five.
+
+    Args:
+        task: The task; the episodes that it states are kept.
+        budget: Environment steps of the run.
+        every: Units between two evaluations, if that is stated.
+        unit: Environment steps after each of which an evaluation is possible.
+        most: Evaluations of a run that is long enough.
+
+    Returns:
+        Units between two evaluations, and the episodes of each.
+    """
+    episodes = task.evaluation.episodes
+    limit = None if task.in_jax or (every and episodes) else task.episode_limit
+    if limit is None:
+        return every or max(1, round(budget / most / unit)), episodes or EPISODES
+    affordable = budget // (PART * limit)  # episodes, in all
+    count = min(math.isqrt(affordable), affordable // FEWEST_EPISODES - 1)
+    count = affordable // episodes - 1 if episodes else count
+    every = every or math.ceil(budget / min(max(count, FEWEST), most) / unit)
+    made = 1 + math.ceil(math.ceil(budget / unit) / every)  # at the start, at every multiple, and at the end
+    return every, episodes or min(max(affordable // made, FEWEST_EPISODES), EPISODES)
 
 
 def method_label(method: Method) -> str:

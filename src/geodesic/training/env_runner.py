@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from geodesic.checks import MOST
 from geodesic.contexts import Arrays, FloatArray, Particles
 from geodesic.envs import snapshots
-from geodesic.envs.gymnasium import Env
+from geodesic.envs.gymnasium import Env, success_of
 from geodesic.errors import InvalidInput
 from geodesic.tasks import Task
-from geodesic.training.collector import EpisodeCollector, success_of
+from geodesic.training.collector import EpisodeCollector
 
 LIMIT = 1_000_000  # steps after which an episode counts as endless
 COUNTS = ("total", "discounted", "length", "stage", "episode")
@@ -39,7 +39,7 @@ class EnvRunner:
     """
 
     def __init__(self, task: Task, entropy: Sequence[int], collector: EpisodeCollector) -> None:
-        self.env = make_env(task)
+        self.env = as_vector_env(task.make())
         self.discount = task.discount
         self.entropy = list(entropy)
         self.collector = collector
@@ -116,9 +116,8 @@ def _all(work: Callable[[int], None], places: Sequence[int]) -> None:
         work(place)
 
 
-def make_env(task: Task) -> Env:
-    """The task's environment with observations as one vector of numbers."""
-    env = task.make()
+def as_vector_env(env: Env) -> Env:
+    """The environment with observations as one vector of numbers."""
     space = env.observation_space
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
         return env

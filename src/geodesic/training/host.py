@@ -26,9 +26,9 @@ from geodesic.learners.base import Learner
 from geodesic.records import RunConfig, checkpoint
 from geodesic.records.archive import Header, Headers
 from geodesic.tasks import Task
-from geodesic.training.agents import Agents, AgentState, as_policy, keys_of, load_states, split_states
+from geodesic.training.agents import Agents, AgentState, as_policy, keys_of, load_states, refuse_images, split_states
 from geodesic.training.collector import EpisodeCollector
-from geodesic.training.env_runner import COUNTS, LIMIT, EnvRunner, EnvThreads, make_env
+from geodesic.training.env_runner import COUNTS, LIMIT, EnvRunner, EnvThreads, as_vector_env
 from geodesic.training.trainer import Evaluation, Policy, SegmentResult, Trainer
 from geodesic.training.validate_checkpoint import check_episode
 
@@ -47,7 +47,9 @@ class HostTrainer(Trainer):
         self.segment_steps = config.segment * learner.rollout * learner.n_envs
         self.eval_episodes = config.eval_episodes
         self.stochastic = config.eval_policy == "stochastic"  # in evaluations
-        env = make_env(task)
+        env = task.make()
+        refuse_images(learner, env.observation_space)
+        env = as_vector_env(env)
         self.agents = Agents(learner, env.observation_space, env.action_space)
         self._name = str(env.unwrapped)
         env.close()  # type: ignore[no-untyped-call]

@@ -108,6 +108,30 @@ def check_same_run(config: RunConfig, path: Path, extend: bool = False) -> None:
         )
 
 
+def keep_schedule(config: RunConfig, path: Path, task: Task) -> RunConfig:
+    """The configuration with the evaluations of the run in a folder, where the task states none.
+
+    They depend on the budget that the run was started with.
+    """
+    if not run_exists(path):
+        return config
+    earlier = read_config(path)
+    every = config.eval_every if task.evaluation.every else earlier.eval_every
+    return config.replace(eval_every=every, eval_episodes=task.evaluation.episodes or earlier.eval_episodes)
+
+
+def continue_run(config: RunConfig, path: Path, task: Task) -> RunConfig:
+    """The configuration with which a call starts, resumes or reloads the run in a folder, or extends it."""
+    config = keep_schedule(config, path, task)
+    check_same_run(config, path, extend=True)
+    if run_exists(path) and read_config(path).steps > config.steps:
+        steps = read_config(path).steps
+        raise InvalidInput(
+            f"{path} holds a run of {steps} steps, more than {config.steps}; try steps={steps}, or another out="
+        )
+    return config
+
+
 class CurriculumSession:
     """A run's curriculum, its records and its checkpoint.
 

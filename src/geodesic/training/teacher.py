@@ -25,7 +25,9 @@ from geodesic.contexts import Arrays, EpisodeBatch
 from geodesic.curricula.base import Threshold
 from geodesic.errors import InvalidInput
 from geodesic.metrics.standard import Maker
+from geodesic.records import run_exists
 from geodesic.tasks import Task, load
+from geodesic.tasks.check import quick_check
 from geodesic.tasks.methods import Method
 from geodesic.training.configure import configure, objects_of
 from geodesic.training.session import CurriculumSession, CurriculumView
@@ -188,6 +190,8 @@ class Teacher(CurriculumView):
         config = configure(task, method, seed, steps, metric, threshold, backend="own")
         folder = None if out is None else as_path(out, "out")
         objects = objects_of(task, method, metric)
+        if task.in_jax and not (folder is not None and run_exists(folder)):
+            quick_check(task)  # of another environment one would have to be made, of which there may be only one
         self._pending = PendingContexts()
         self._samples = 0
         self._saved: float | None = time.monotonic()

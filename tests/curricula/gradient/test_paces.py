@@ -105,7 +105,9 @@ def test_only_a_pace_is_a_pace():
     for wrong in (0.1, "adaptive", FixedStep):
         with pytest.raises(InvalidInput, match="expected pace to be Pace, got "):
             gd.Gradient(SOURCE, TARGET, pace=wrong)
-    with pytest.raises(UnknownName, match="expected pace to be one of fixed, compounding, adaptive, particles; got 'adaptiv'"):
+    with pytest.raises(
+        UnknownName, match="expected pace to be one of fixed, compounding, adaptive, particles; got 'adaptiv'"
+    ):
         build("gradient", PROBLEM, pace="adaptiv")
     with pytest.raises(InvalidInput, match="expected a pace that moves the whole distribution, got PerParticlePace"):
         build("linear", PROBLEM, pace="particles")

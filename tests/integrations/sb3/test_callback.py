@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 import geodesic as gd
 from clocks import Clock, particles, set_rings, task
 from geodesic.errors import CheckpointError, InvalidInput, MissingExtra
+from geodesic.integrations.sb3.evaluation import Evaluator
 from geodesic.records import load_comparison, load_run
 
 torch.set_num_threads(1)
@@ -154,6 +155,15 @@ def test_a_finished_run_is_kept_and_can_be_extended(tmp_path):
     assert (tmp_path / "episodes.csv").read_bytes().startswith(before["episodes.csv"])
 
 
+def test_a_resumed_script_says_where_it_resumes(tmp_path, capsys):
+    ppo().learn(64, callback=callback(tmp_path))
+    assert capsys.readouterr().out == ""
+    ppo().learn(96, callback=callback(tmp_path))
+    assert capsys.readouterr().out == f"Resuming at step 64 of 96, stage 2 from {tmp_path}\n"
+    ppo().learn(128, callback=callback(tmp_path, verbose=0))
+    assert capsys.readouterr().out == ""
+
+
 def test_several_calls_of_learn_are_one_run(tmp_path):
     model, curriculum = ppo(), callback(tmp_path)
     model.learn(64, callback=curriculum)
@@ -193,11 +203,7 @@ def test_evaluations_normalise_observations_as_training_does():
         return np.zeros(len(obs), int), state
 
     model.predict = predict
-    curriculum = callback(
-        task=task(observe_context=False, evaluation=gd.EvaluationSettings(episodes=2, policy="stochastic"))
-    )
-    curriculum.init_callback(model)
-    found = curriculum._evaluator.evaluate(model, 0, 0)
+    found = Evaluator(task(observe_context=False), 2, "stochastic").evaluate(model, 0, 0)
     assert [obs[0, 0] for obs, _ in seen] == pytest.approx([(time - 3) / 2 for time in range(5)], abs=1e-5)
     assert {deterministic for _, deterministic in seen} == {False}
     assert found.returns.tolist() == [5.0, 5.0]

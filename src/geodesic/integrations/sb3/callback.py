@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -19,13 +20,13 @@ from geodesic.integrations.sb3.episodes import InfoCollector
 from geodesic.integrations.sb3.evaluation import Evaluator
 from geodesic.integrations.sb3.models import PREFIX, name_of, restore_model, save_model
 from geodesic.metrics.standard import Maker
-from geodesic.records import Checkpoint, RunConfig, finished
+from geodesic.records import Checkpoint, RunConfig, finished, run_exists
 from geodesic.tasks import Task, load
+from geodesic.tasks.check import quick_check
 from geodesic.tasks.methods import Method
-from geodesic.training.configure import configure, objects_of
-from geodesic.training.session import CurriculumSession, CurriculumView
+from geodesic.training.configure import configure, evaluation_schedule, objects_of
+from geodesic.training.session import CurriculumSession, CurriculumView, keep_schedule
 
-EVALUATIONS = 20  # of a run, by default
 WRITE_EVERY = 1.0  # seconds
 OWNER = uuid.uuid4().hex  # a later `learn` of this process may take over the folder of one that failed
 
@@ -46,11 +47,12 @@ class CurriculumCallback(CurriculumView, BaseCallback):
         method: A name with options, a reference, a `Curriculum`, or a function `Problem -> Curriculum`.
         out: The run's folder (default: nothing is recorded).
         seed: The seed of everything random in the curriculum.
-        eval_freq: Environment steps between two evaluations on the target; 0: never (default: 20 evaluations per run).
+        eval_freq: Environment steps between two evaluations on the target; 0: never (default: 20 evaluations per run,
+            fewer if they would cost more than a fifth of its steps; see `EvaluationSettings`).
         save_every: Seconds between two checkpoints.
         metric: The distance between contexts, by name or as an object (default: the task's).
         threshold: The score above which a stage is mastered (default: the task's).
-        verbose: As in Stable-Baselines3.
+        verbose: 1: print a line when a run is resumed; 0: print nothing.
 
     Raises:
         InvalidInput: If an argument is invalid.
@@ -73,7 +75,7 @@ class CurriculumCallback(CurriculumView, BaseCallback):
         save_every: float = 20.0,
         metric: str | Maker | None = None,
         threshold: Threshold | None = None,
-        verbose: int = 0,
+        verbose: int = 1,
     ) -> None:
         super().__init__(verbose)
         self.task = load(task)
@@ -82,7 +84,6 @@ class CurriculumCallback(CurriculumView, BaseCallback):
         self.save_every = as_nonnegative(save_every, "save_every")
         self._config = configure(self.task, method, seed, None, metric, threshold, backend="own")
         self._objects = objects_of(self.task, method, metric)
-        self._evaluator = Evaluator(self.task, self.task.evaluation.episodes, self.task.evaluation.policy)
         self._stage_episodes = 0
         self._evaluated = -1  # the step of the last evaluation
         self._stopped_at = 0  # the step at which `learn` last ended
@@ -136,12 +137,13 @@ class CurriculumCallback(CurriculumView, BaseCallback):
 
     @property
     def _every(self) -> int:
-        steps = self.session.config.steps
-        return max(1, steps // EVALUATIONS) if self.eval_freq is None else self.eval_freq
+        return self.session.config.eval_every if self.eval_freq is None else self.eval_freq
 
     def _open(self) -> None:
         """Start a new run, or resume the one in the folder."""
         config = self._described()
+        if self.eval_freq != 0 and not (self.out is not None and run_exists(self.out)):
+            quick_check(self.task)
         self._session = CurriculumSession.open(
             config,
             self.task,
@@ -155,6 +157,10 @@ class CurriculumCallback(CurriculumView, BaseCallback):
         try:
             if self._session.restored is not None:
                 self._session.extend(config, self.model.num_timesteps)
+                if self.verbose:
+                    done = f"step {self.model.num_timesteps} of {config.steps}, stage {self.stage}"
+                    sys.stdout.write(f"Resuming at {done} from {self.out}\n")
+            self._evaluator = Evaluator(self.task, config.eval_episodes, config.eval_policy)
             self._enter()
             self._reset()
             if self._evaluated < 0 and self._every:
@@ -169,8 +175,12 @@ class CurriculumCallback(CurriculumView, BaseCallback):
     def _described(self) -> RunConfig:
         library = type(self.model).__module__.split(".")[0]
         backend = "sbx" if library == "sbx" else "sb3"
-        own = {"algorithm": name_of(self.model)}
-        return self._config.replace(steps=int(self.model._total_timesteps), backend=backend, learner_options=own)
+        own, steps = {"algorithm": name_of(self.model)}, int(self.model._total_timesteps)
+        every, episodes = (1, 1) if self.eval_freq == 0 else evaluation_schedule(self.task, steps, self.eval_freq)
+        described = self._config.replace(
+            steps=steps, backend=backend, learner_options=own, eval_every=every, eval_episodes=episodes
+        )
+        return described if self.out is None else keep_schedule(described, self.out, self.task)
 
     def _restore(self, kept: Checkpoint) -> None:
         """Restore the model before any file is changed."""

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from geodesic.contexts import FloatArray
+from geodesic.envs.gymnasium import success_of
 from geodesic.errors import InvalidInput
 from geodesic.tasks import Task
-from geodesic.training.collector import EpisodeCollector, success_of
+from geodesic.training.collector import EpisodeCollector
 
 Info = Mapping[str, Any]
 

@@ -11,9 +11,9 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 from numpy.typing import NDArray
 
 from geodesic.contexts import FloatArray
+from geodesic.envs.gymnasium import success_of
 from geodesic.errors import InvalidInput, format_error
 from geodesic.tasks import Task
-from geodesic.training.collector import success_of
 from geodesic.training.trainer import Evaluation
 
 AT_ONCE = 10  # environments on the host

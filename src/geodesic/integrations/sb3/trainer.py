@@ -13,11 +13,13 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecNormalize
 
 from geodesic.contexts import Arrays, FloatArray, Particles
+from geodesic.envs.gymnasium import is_image
 from geodesic.errors import InvalidInput, MissingExtra, format_error
 from geodesic.integrations.sb3 import legacy
 from geodesic.integrations.sb3.episodes import InfoCollector
@@ -73,15 +75,16 @@ def make_model(task: Task, learner: Any, library: str, seed: int) -> Model:
                 "try --backend sb3, or --learner ppo:shared=false"
             )
         policy |= legacy.shared_policy(policy["net_arch"], policy["activation_fn"])
-    if learner.normalize_observations:
-        env = VecNormalize(env, norm_reward=False)
+    named = isinstance(env.observation_space, spaces.Dict)
+    vectors = [key for key, space in env.observation_space.items() if not is_image(space)] if named else None
+    if learner.normalize_observations and not is_image(env.observation_space) and vectors != []:
+        env = VecNormalize(env, norm_reward=False, norm_obs_keys=vectors)
+    kind = "MultiInputPolicy" if named else "CnnPolicy" if is_image(env.observation_space) else "MlpPolicy"
     try:
         with warnings.catch_warnings():
             # the task sets both sizes, and a shorter last batch is no error
             warnings.filterwarnings("ignore", "You have specified a mini-batch size")
-            model = getattr(_imported(library), name)(
-                "MlpPolicy", env, policy_kwargs=policy, seed=seed, device="cpu", **own
-            )
+            model = getattr(_imported(library), name)(kind, env, policy_kwargs=policy, seed=seed, device="cpu", **own)
     except (AssertionError, ValueError, NotImplementedError) as error:
         said = format_error(error)
         raise InvalidInput(f"expected a task that {library}'s {name} can take, got {said}") from error

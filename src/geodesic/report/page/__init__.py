@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from geodesic.analysis.statistics import WINDOW, summarise
+from geodesic.analysis.statistics import summarise, window_of
 from geodesic.checks import as_path
 from geodesic.errors import GeodesicError, InvalidInput, MissingExtra, RunWarning, format_error
 from geodesic.records.files import clear_leftovers, write_atomically
@@ -24,6 +24,7 @@ from geodesic.report.page import charts, story
 from geodesic.report.scene import scene_of, task_of
 from geodesic.report.style import DARK, goal_key, styles_of
 from geodesic.report.tables import notes, table_cells, table_csv
+from geodesic.report.text import smoothing
 from geodesic.runs.helper import Helper
 from geodesic.tasks.task import Task
 
@@ -124,7 +125,7 @@ def _page(runs: Sequence[RunResult], task: Task | None, trust: bool) -> tuple[di
         "steps": runs[0].steps,
         "themes": themes(runs, reasons),
         "views": {view: _described(view, curves) for view, curves in views.items()},
-        "window": WINDOW,
+        "smoothing": smoothing(window_of(runs)),
         "curves": charts.curve_table(views),
         "seed_curves": charts.seed_table(runs, columns),
         "solved": runs[0].solved if np.isfinite(runs[0].solved) else None,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from geodesic.analysis.statistics import WINDOW, rolling_mean
+from geodesic.analysis.statistics import rolling_mean, window_of
 from geodesic.contexts import Particles
 from geodesic.records.reader import RunResult, by_label
 from geodesic.report.curves import PART, LearningCurves, single_run
@@ -54,10 +54,11 @@ def seed_table(runs: Sequence[RunResult], columns: Sequence[str]) -> Json:
     """Tabulate these columns of each run's evaluations, before and after smoothing."""
     most = max(10, SEED_ROWS // (len(runs) * len(columns)))
     rows: list[tuple[Any, ...]] = []
+    window = window_of(runs)
     for run in runs:
         for column in columns:
             steps, raw = run.evaluations.steps, getattr(run.evaluations, column)
-            smooth = rolling_mean(raw, WINDOW)
+            smooth = rolling_mean(raw, window)
             some = evenly(range(len(raw)), most)
             rows += [(run.label, str(run.seed), column, steps[k], raw[k], smooth[k]) for k in some]
     return _table(("label", "seed", "kind", "step", "raw", "smooth"), rows)

@@ -111,7 +111,7 @@
     });
     all("figure[data-method]").forEach((figure) => { figure.hidden = state.hidden.includes(data.labels[figure.dataset.method]); });
     all("figure[data-label]").forEach((figure) => { figure.hidden = state.hidden.includes(figure.dataset.label); });
-    one("#band-note").textContent = `${data.views[state.view].caption}. Lines: rolling mean of ${data.window} evaluations. Bands and means are over all seeds, whichever are ticked.`;
+    one("#band-note").textContent = `${data.views[state.view].caption}. Lines: ${data.smoothing}. Bands and means are over all seeds, whichever are ticked.`;
     await Promise.all(waiting);
   }
   const change = (values) => { Object.assign(state, values); return apply(); };
