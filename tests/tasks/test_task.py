@@ -271,18 +271,15 @@ BAD = [
     (lambda: walk(training={"steps": 1}), "expected training to be TrainingSettings, got dict"),
     (lambda: walk(plot={"axes": "xy"}), "expected plot to be Plot, got dict"),
     (lambda: walk(metrics=[3]), "expected metrics as {name: metric}, got [3]"),
-    (lambda: walk(contexts={"place": 3}), "expected context 'place' as (low, high) or (low, high, unit), got 3"),
+    (
+        lambda: walk(contexts={"place": 3}),
+        "expected context 'place' as (low, high), (low, high, unit), a range of integers or a list of categories, got 3",
+    ),
     (lambda: walk(contexts="place"), "expected contexts as {name: (low, high)}, got 'place'"),
     (lambda: walk(source={"place": 20}), "expected source inside low [-8.0], high [8.0], got [20.0]"),
-    (lambda: walk(target={"place": (8, 6)}), "expected low <= high, got low [8.] and high [6.]"),
-    (
-        lambda: walk(target={"place": (1, 2, 3)}),
-        "expected target as {name: value or (low, high)}, got {'place': (1, 2, 3)}",
-    ),
-    (
-        lambda: walk(target={"place": "far"}),
-        "expected target as {name: value or (low, high)}, got {'place': 'far'}",
-    ),
+    (lambda: walk(target={"place": (8, 6)}), "expected place of target as a value or (low, high), got (8, 6)"),
+    (lambda: walk(target={"place": (1, 2, 3)}), "expected place of target as a value or (low, high), got (1, 2, 3)"),
+    (lambda: walk(target={"place": "far"}), "expected place of target as a value or (low, high), got 'far'"),
     (
         lambda: cart_pole(target={"length": 0.3}),
         "expected target to give a value or a range for each of gravity, length, got length",
@@ -331,7 +328,7 @@ BAD = [
     ),
     (
         lambda: walk(available_metrics=("steps",)).make_metric(),
-        "expected metric to be one of l2, embedding, return-lift, embedding-raw; got 'steps'",
+        "expected metric to be one of l2, product, embedding, return-lift, embedding-raw; got 'steps'",
     ),
     (
         lambda: walk(plot=gd.Plot(axes=("place", "speed"))),
@@ -370,7 +367,7 @@ def test_tasks_are_frozen_and_contexts_may_be_in_any_order():
 
 def wrapped():
     """An environment that already has contexts."""
-    space = gd.ContextSpace.named(CART_POLE)
+    space = gd.ContextSpace.of(CART_POLE)
     return gd.ContextWrapper(gym.make("CartPole-v1"), space, set_context)
 
 

@@ -191,12 +191,12 @@ EXCEPTIONS: dict[str, dict[str, Texts]] = {
     "envs.from_gymnax": {
         "env": either("'CartPole-v1'", "'MountainCar-v0'"),
         "params": either("None"),
-        "contexts": either("{'gravity': (5.0, 20.0)}", "gd.ContextSpace.named({'gravity': (1.0, 2.0)})"),
+        "contexts": either("{'gravity': (5.0, 20.0)}", "gd.ContextSpace.of({'gravity': (1.0, 2.0)})"),
         "set_context": either("None", "lambda params, gravity: params.replace(gravity=gravity)"),
     },
     "envs.from_brax": {
         "env": either("'inverted_pendulum'"),
-        "contexts": either("{'gravity': (5.0, 20.0)}", "gd.ContextSpace.named({'gravity': (5.0, 20.0)})"),
+        "contexts": either("{'gravity': (5.0, 20.0)}", "gd.ContextSpace.of({'gravity': (5.0, 20.0)})"),
         "set_context": either("lambda sys, gravity: sys.replace(gravity=-gravity * jnp.array([0.0, 0.0, 1.0]))"),
     },
     "envs.make": {"name": either("'point-mass'", "'maze'"), "autoreset_mode": either("'NextStep'", "'SameStep'")},
