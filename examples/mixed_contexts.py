@@ -40,7 +40,7 @@ def set_context(env, gravity, wind, delay):  # a float, one of WINDS, and an int
 
 task = gd.Task(
     make,
-    contexts={"gravity": (5.0, 30.0, "m/s²"), "wind": WINDS, "delay": range(0, 4)},
+    contexts={"gravity": (5.0, 30.0, "m/s²"), "wind": WINDS, "delay": range(4)},
     source={"gravity": (5.0, 10.0), "wind": "none", "delay": 0},
     target={"gravity": (15.0, 20.0), "wind": ["steady", "gusts"], "delay": (2, 3)},
     set_context=set_context,

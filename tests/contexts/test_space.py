@@ -38,11 +38,11 @@ CELLS = [[0, 0], [2, 0], [0, 2]]
         (lambda: gd.ContextSpace.of([(0, 1)]), "expected contexts as {name: (low, high)}, got [(0, 1)]"),
         (
             lambda: gd.ContextSpace.of({"x": 1.0}),
-            "expected context 'x' as (low, high), (low, high, unit), a range of integers or a list of categories, got 1.0",
+            "expected context 'x' as (low, high), (low, high, unit), a range or a list of categories, got 1.0",
         ),
         (
             lambda: gd.ContextSpace.of({"x": "ab"}),
-            "expected context 'x' as (low, high), (low, high, unit), a range of integers or a list of categories, got 'ab'",
+            "expected context 'x' as (low, high), (low, high, unit), a range or a list of categories, got 'ab'",
         ),
         (
             lambda: gd.ContextSpace.of({"x": (1.0, 0.0)}),

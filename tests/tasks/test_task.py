@@ -273,7 +273,7 @@ BAD = [
     (lambda: walk(metrics=[3]), "expected metrics as {name: metric}, got [3]"),
     (
         lambda: walk(contexts={"place": 3}),
-        "expected context 'place' as (low, high), (low, high, unit), a range of integers or a list of categories, got 3",
+        "expected context 'place' as (low, high), (low, high, unit), a range or a list of categories, got 3",
     ),
     (lambda: walk(contexts="place"), "expected contexts as {name: (low, high)}, got 'place'"),
     (lambda: walk(source={"place": 20}), "expected source inside low [-8.0], high [8.0], got [20.0]"),

@@ -254,11 +254,14 @@ class ContextSpace:
             InvalidInput: If a name is missing or unknown, or a value is not in the space.
         """
         if not isinstance(context, Mapping) or set(context) != set(self.names):
-            raise InvalidInput(f"expected {name} with a value for each of {', '.join(self.names)}, got {short_repr(context)}")
+            raise InvalidInput(
+                f"expected {name} with a value for each of {', '.join(self.names)}, got {short_repr(context)}"
+            )
         pairs = zip(self.names, self.values)
-        return self.check([[kinds.encode(values, context[key], f"{key} of {name}") for key, values in pairs]], name)[0]
+        numbers = [kinds.encode(values, context[key], f"{key} of {name}") for key, values in pairs]
+        return self.check([numbers], name).ravel()
 
-    def as_points(self, contexts: ArrayLike | Mapping[str, Any]) -> FloatArray:
+    def as_contexts(self, contexts: ArrayLike | Mapping[str, Any]) -> FloatArray:
         """Translate one or several contexts.
 
         Args:
@@ -310,14 +313,13 @@ class ContextSpace:
                 f"expected {name} to give a value or a range for each of {', '.join(self.names)}, "
                 f"got {', '.join(map(str, ranges))}"
             )
-        return [
-            kinds.part_of(values, ranges[key], f"{key} of {name}") for key, values in zip(self.names, self.values)
-        ]
+        return [kinds.part_of(values, ranges[key], f"{key} of {name}") for key, values in zip(self.names, self.values)]
 
     @cached_property
     def steps(self) -> FloatArray:
         """The distance (d,) between neighbouring integers or categories; 0 between numbers."""
-        return np.array([0.0 if each is None else each.step if isinstance(each, range) else 1.0 for each in self.values])
+        steps = (1.0 if isinstance(each, tuple) else 0.0 if each is None else each.step for each in self.values)
+        return np.array(list(steps), dtype=np.float64)
 
     def bounded_around(self, points: FloatArray) -> ContextSpace:
         """The space, with sides where it has none: those of a box around points.
@@ -462,7 +464,8 @@ class ContextSpace:
         if grid is not None:
             return Particles(grid)
         if not self.mixed:
-            return Particles.uniform(*zip(*chosen), n, rng)
+            low, high = np.array(chosen).T
+            return Particles.uniform(low, high, n, rng)
         return Particles(kinds.uniform_in(chosen, n, as_rng(rng)))
 
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
@@ -498,7 +501,9 @@ class ContextSpace:
         return lines
 
 
-def _with_bounds(values: Sequence[Values], low: ArrayLike, high: ArrayLike) -> tuple[list[Values], list[Any], list[Any]]:
+def _with_bounds(
+    values: Sequence[Values], low: ArrayLike, high: ArrayLike
+) -> tuple[list[Values], list[Any], list[Any]]:
     """What values can be, checked, and the bounds with those of integers and categories."""
     lower, upper = np.atleast_1d(low).tolist(), np.atleast_1d(high).tolist()
     if isinstance(values, str) or not isinstance(values, Sequence) or not len(values) == len(lower) == len(upper):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import gymnasium as gym
 import numpy as np
@@ -24,7 +24,7 @@ Side = tuple[float, float] | tuple[float, float, str] | range | Sequence[Categor
 Part = tuple[float, float] | FloatArray  # of what a value can be: the numbers between two, or several integers
 
 LARGEST = 2**24  # up to which environments in float32 tell integers apart
-FORMS = "(low, high), (low, high, unit), a range of integers or a list of categories"
+FORMS = "(low, high), (low, high, unit), a range or a list of categories"
 
 
 class ContextValue(NamedTuple):
@@ -75,19 +75,20 @@ def _of_space(name: str, space: gym.Space[Any]) -> list[ContextValue]:
         return _of_side(name, range(start, start + int(space.n)))
     if not isinstance(space, gym.spaces.Box):
         raise InvalidInput(
-            f"expected context {name!r} as a Box or a Discrete, or all of them as a Dict of those, got {short_repr(space)}"
-            "; categories are a list of strings"
+            f"expected context {name!r} as a Box or a Discrete, or a Dict of them, got {short_repr(space)}; categories "
+            "are a list of strings"
         )
-    bounds = list(zip(space.low.ravel().tolist(), space.high.ravel().tolist()))
-    names = [name] if len(bounds) == 1 else [f"{name}_{k}" for k in range(len(bounds))]
-    if np.issubdtype(space.dtype, np.integer):
-        bounds = [range(low, high + 1) for low, high in bounds]
-    return [value for each, side in zip(names, bounds) for value in _of_side(each, side)]
+    whole = np.issubdtype(space.dtype, np.integer)
+    bounds = zip(space.low.ravel().tolist(), space.high.ravel().tolist())
+    sides = [range(low, high + 1) if whole else (low, high) for low, high in bounds]
+    names = [name] if len(sides) == 1 else [f"{name}_{k}" for k in range(len(sides))]
+    return [value for each, side in zip(names, sides) for value in _of_side(each, side)]
 
 
-def _is_list_of_categories(value: object) -> bool:
-    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
-    return is_list and all(isinstance(each, (str, bool)) for each in value)  # type: ignore[union-attr]
+def _is_list_of_categories(value: object) -> TypeGuard[Sequence[Category]]:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return False
+    return len(value) > 0 and all(isinstance(each, (str, bool)) for each in value)
 
 
 def as_values(value: object, name: str) -> Values:
@@ -101,7 +102,7 @@ def as_values(value: object, name: str) -> Values:
         return ascending
     if not _is_list_of_categories(value):
         raise InvalidInput(f"expected {name} as a range or a list of strings, got {short_repr(value)}")
-    categories = tuple(value)  # type: ignore[arg-type]
+    categories = tuple(value)
     if len(set(map(str, categories))) < len(categories):
         raise InvalidInput(f"expected {name} as categories that differ, got {short_repr(value)}")
     return categories
@@ -163,15 +164,15 @@ def part_of(values: Values, given: object, name: str) -> Part:
         InvalidInput: If it has another form, or is empty.
     """
     if values is None:
-        ends = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, given)
+        ends: Any = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, given)
         if not all(is_number(end) and np.isfinite(end) for end in ends) or ends[0] > ends[1]:
             raise InvalidInput(f"expected {name} as a value or (low, high), got {short_repr(given)}")
         return float(ends[0]), float(ends[1])
     if isinstance(values, range) and isinstance(given, tuple) and len(given) == 2:
         low, high = (encode(values, end, name) for end in given)
         given = range(int(low), int(high) + 1, values.step)
-    several = isinstance(given, (list, tuple, range, AbstractSet, np.ndarray))
-    chosen = sorted({encode(values, each, name) for each in (given if several else (given,))})  # type: ignore[union-attr]
+    several: Any = given if isinstance(given, (list, tuple, range, AbstractSet, np.ndarray)) else (given,)
+    chosen = sorted({encode(values, each, name) for each in several})
     if not chosen:
         raise InvalidInput(f"expected {name} among {describe(values)}, got {short_repr(given)}")
     return np.array(chosen)

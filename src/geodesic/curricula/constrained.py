@@ -61,8 +61,8 @@ class Constrained(Curriculum[ConstrainedState]):
     and `step` solves the method's form of the problem. Distances between contexts are in diagonals of the space. Until
     half of the episodes on the first particles reach the threshold the curriculum waits.
 
-    Particles move in the relaxed space (`ContextSpace.relaxed`): between two integers or categories, a particle trains on
-    the nearer one.
+    Particles move in the relaxed space (`ContextSpace.relaxed`): between two integers or categories, a particle trains
+    on the nearer one.
 
     Each update draws new samples of the target: particles that are blocked on the way to a sample that cannot be
     reached turn to others, and the agent sees more of the target than `n_particles` contexts. Mastered episodes (score

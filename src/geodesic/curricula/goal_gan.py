@@ -149,7 +149,8 @@ class GoalGAN(Curriculum[GoalGANState]):
         from geodesic.curricula import gan
 
         count = len(labels)
-        goals = np.zeros((self.memory, self.space.relaxed.dim))  # always of one shape, so that nothing is compiled twice
+        # always of one shape, so that nothing is compiled twice
+        goals = np.zeros((self.memory, self.space.relaxed.dim))
         goals[:count] = self._scaled(state.recent.contexts)
         padded = np.concatenate([labels, np.zeros(self.memory - count)])
         return gan.train(state.params, goals, padded, count, self.fit_steps, rng)

@@ -326,7 +326,7 @@ class HedgedGradient(Wrapper[HedgedState]):
         mixture = Particles(points, np.concatenate([part * arm.weights for part, arm in zip(odds, arms)]))
         moved = state.inner is None or inner.stage != state.inner.stage
         return state.replace(
-            distribution=mixture.merged() if self.box.support is not None else mixture.positive(),
+            distribution=mixture.merged() if self.box.finite else mixture.positive(),
             stage=state.stage + 1,
             alpha=1.0 if np.array_equal(shares, self.solved) else inner.alpha,
             event=event,

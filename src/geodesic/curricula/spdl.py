@@ -131,8 +131,8 @@ class SPDL(Curriculum[SPDLState]):
         if self.space.categories:
             named = ", ".join(self.space.categories)
             raise InvalidInput(
-                f"expected contexts without categories for SPDL, which draws from a Gaussian, got {named}; try the methods "
-                "auto, gradient or currot"
+                f"expected contexts without categories for SPDL, which draws from a Gaussian, got {named}; "
+                "try the methods auto, gradient or currot"
             )
         if (self.std_floor <= 0).any():
             raise InvalidInput(f"expected std_lower_bound to be positive, got {short_repr(self.std_lower_bound)}")

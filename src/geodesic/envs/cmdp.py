@@ -299,7 +299,7 @@ class VectorContextualEnv(gym.vector.VectorEnv[NDArray[np.float32], Any, Any]):
         """The given context of each of n episodes, None where it is to be drawn."""
         if contexts is None:
             return [None] * n
-        points = self.context_space.check(self.context_space.as_points(contexts), "context")
+        points = self.context_space.check(self.context_space.as_contexts(contexts), "context")
         if len(points) not in (1, n):
             raise InvalidInput(f"expected one context, or one for each of the {n} that are reset, got {len(points)}")
         return list(np.broadcast_to(points, (n, points.shape[1])))

@@ -73,7 +73,7 @@ class ContextSampler:
         if given is None:
             points = self.distribution.sample(rng, 1)
         else:
-            points = self.context_space.check(self.context_space.as_points(given))
+            points = self.context_space.check(self.context_space.as_contexts(given))
         self.context, self.episode_stage = points[0], self.stage
         return self.context
 

@@ -22,17 +22,16 @@ class Product(Metric):
     By default, d_k is the difference in units of the value's range (in its own unit, if the range is infinite), and 0
     or 1 between categories. The cost is squared, as in W2.
 
-    An atom moves along the geodesics of its values, and never leaves the space. Numbers move on a straight line. Between
-    two integers or two categories there is nothing, so an atom is split there, as under `Graph`: from one category to
-    another, at t, a fraction t of it has the new category and the rest the old one; with a distance matrix it goes
-    through the categories on the shortest path in between. Integers are split between the two nearest, so that their
-    mean moves at constant speed. If several values of an atom change, its parts move ahead together: there are at most
-    one more of them than integers and categories.
+    An atom moves along the geodesics of its values, and never leaves the space. Numbers move on a straight line.
+    Between two integers or two categories there is nothing, so an atom is split there, as under `Graph`: from one
+    category to another, at t, a fraction t of it has the new category and the rest the old one; with a distance matrix
+    it goes through the categories on the shortest path in between. Integers are split between the two nearest, so that
+    their mean moves at constant speed. If several values of an atom change, its parts move ahead together: there are at
+    most one more of them than integers and categories.
 
-    This is no geodesic of constant speed. With u_k the longest step of an integer or a category, in units of the
-    distance, path(t) is within sqrt(sum_k u_k^2) / 2 of one in W2 (of one in the space where integers are numbers and
-    categories are joined by lines), so that | W2(path(s), path(t)) - |t - s| W2(source, target) | is at most
-    sqrt(sum_k u_k^2). Without integers and categories it is exact.
+    The speed is constant up to a step. With u_k the longest step of an integer or a category,
+    | W2(path(s), path(t)) - |t - s| W2(source, target) | <= sqrt(sum_k u_k^2): in the space where integers are numbers
+    and categories are joined by lines there is a geodesic of constant speed, and path(t) is within half of that of it.
 
     Args:
         space: The context space.
@@ -56,7 +55,7 @@ class Product(Metric):
     def __init__(self, space: ContextSpace, distances: Mapping[str, ArrayLike] | None = None) -> None:
         self.space = check_instance(ContextSpace, space, "space")
         if space.support is not None:
-            raise InvalidInput("expected a space of numbers, integers and categories, got a discrete space with a support")
+            raise InvalidInput("expected a space of numbers, integers and categories, got one with a support")
         given = {} if distances is None else distances
         if not isinstance(given, Mapping):
             raise InvalidInput(f"expected distances as {{name: distance}}, got {short_repr(distances)}")
@@ -133,7 +132,7 @@ def _table(given: ArrayLike, n: int, name: str) -> Matrix:
         return Matrix(as_positive(given, f"the distance of {name}") * (1.0 - np.eye(n)))
     matrix = as_points(given, f"the distances of {name}", n)
     if len(matrix) != n:
-        raise InvalidInput(f"expected the distances of {name} as a matrix of shape ({n}, {n}), got shape {matrix.shape}")
+        raise InvalidInput(f"expected the distances of {name} of shape ({n}, {n}), got shape {matrix.shape}")
     return Matrix(matrix)
 
 

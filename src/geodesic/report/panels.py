@@ -317,11 +317,13 @@ def _name_ticks(axis: Axis, space: ContextSpace, column: int) -> None:
     """Write categories at the ticks of an axis, and integers only at integers."""
     names = category_names(space, column)
     if names is not None:
-        slanted = axis.axis_name == "x" and sum(map(len, names)) > CHARACTERS // 2
-        axis.set_ticks(range(len(names)), names, **({"rotation": 30, "ha": "right"} if slanted else {}))
+        axis.set_ticks(range(len(names)), names)
+        if axis is axis.axes.xaxis and sum(map(len, names)) > CHARACTERS // 2:
+            axis.set_tick_params(rotation=30)
     elif space.steps[column] > 0:
-        few = len(space.values[column] or ()) <= TICKS + 1
-        axis.set_major_locator(FixedLocator(space.parts()[column]) if few else MaxNLocator(TICKS, integer=True))
+        integers = np.asarray(space.parts()[column])
+        few = len(integers) <= TICKS + 1
+        axis.set_major_locator(FixedLocator(integers.tolist()) if few else MaxNLocator(TICKS, integer=True))
 
 
 def draw_stars(axes: Axes, places: Sequence[tuple[float, float]], zorder: float = 5) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from geodesic.tasks.task import Task
 Plane = tuple[int, int]  # the two columns of a context that are drawn along x and y
 
 MOST_PLANES = 4  # more rows for each method would be unreadable
+NO_NAMES: Mapping[str, Sequence[str]] = MappingProxyType({})
 MOST_PLACES = 400  # that contexts can have in a plane, if they are drawn
 
 
@@ -63,7 +65,10 @@ class Scene:
 
     @classmethod
     def of_points(
-        cls, shown: Sequence[Particles], names: Sequence[str] = (), categories: Mapping[str, Sequence[str]] | None = None
+        cls,
+        shown: Sequence[Particles],
+        names: Sequence[str] = (),
+        categories: Mapping[str, Sequence[str]] = NO_NAMES,
     ) -> Scene:
         """Build the scene of an unknown task: the box that the distributions fill.
 
@@ -78,7 +83,7 @@ class Scene:
         d = shown[0].dim
         unknown = np.full(d, np.inf)
         known = names if len(set(names)) == d else [str(k) for k in range(d)]
-        values = [tuple((categories or {}).get(name, ())) or None for name in known]
+        values = [tuple(categories.get(name, ())) or None for name in known]
         space = ContextSpace(-unknown, unknown, names=known, values=values)
         if not all(space.contains(particles.points).all() for particles in shown):  # a forged list of categories
             space = ContextSpace(-unknown, unknown, names=known)

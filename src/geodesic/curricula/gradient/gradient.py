@@ -125,7 +125,7 @@ class Gradient(Staged):
                 "try metric=geodesic.metrics.Graph(...) or Matrix(...)"
             )
         if self.space is not None and self.space.mixed and isinstance(self.metric, Metric):
-            _check_paths(self.metric, self.space, self.source.points, self.target.points)
+            _check_paths(self.metric, self.box, self.target)
 
     @property
     def discrete(self) -> bool:
@@ -234,6 +234,8 @@ class Gradient(Staged):
         trained = state.trained or self.source
         anchors = np.concatenate([trained.points, self.target.points])
         fitted = metric.fit(state.seen[-metric.memory :], rng, anchors)
+        if metric.space.mixed:
+            _check_paths(fitted, metric.space, self.target)
         onward = Geodesic(trained, self.target, fitted)
         if self.pace.path_knots:
             moved = self._begin_segment(state, onward, rng)
@@ -284,11 +286,12 @@ def picture(metric: Metric, path: Geodesic, space: ContextSpace, particles: int,
     return {**heat, **potential, **stress, "length": np.asarray(path.length)}
 
 
-def _check_paths(metric: Metric, space: ContextSpace, source: FloatArray, target: FloatArray) -> None:
+def _check_paths(metric: Metric, space: ContextSpace, target: Particles) -> None:
     """Refuse a metric whose paths lead through contexts that are between two integers or categories."""
-    rows = np.arange(max(len(source), len(target)))
+    start = space.uniform(CLOUD, np.random.default_rng(0)).points
+    end = target.points[np.arange(len(start)) % len(target)]
     for t in (0.25, 0.5):
-        points, fractions = metric.interpolate(source[rows % len(source)], target[rows % len(target)], t)
+        points, fractions = metric.interpolate(start, end, t)
         if not space.contains(points[fractions > 0]).all():
             raise InvalidInput(
                 f"expected a metric whose paths keep to integers and categories, got {type(metric).__name__}; try "
@@ -304,4 +307,5 @@ def _heat_map(metric: Fitted, space: ContextSpace) -> Arrays:
     x, y = low[0] + cells * sides[0], low[second] + cells * sides[second]
     grid = np.tile((space.low + space.high) / 2, (HEAT * HEAT, 1))
     grid[:, second], grid[:, 0] = np.repeat(y, HEAT), np.tile(x, HEAT)
-    return {"heat": metric.returns(space.clip(grid) if space.mixed else grid).reshape(HEAT, HEAT), "heat_x": x, "heat_y": y}
+    heat = metric.returns(space.clip(grid) if space.mixed else grid)
+    return {"heat": heat.reshape(HEAT, HEAT), "heat_x": x, "heat_y": y}

@@ -212,7 +212,8 @@ class Staged(Curriculum[StagedState]):
         if self.space is not None and self.space.bounded:
             return self.space
         ends = np.concatenate([self.source.points, self.target.points])
-        return ContextSpace(ends.min(axis=0), ends.max(axis=0), values=None if self.space is None else self.space.values)
+        values = None if self.space is None else self.space.values
+        return ContextSpace(ends.min(axis=0), ends.max(axis=0), values=values)
 
     @abstractmethod
     def path(self, alpha: float) -> Particles:
