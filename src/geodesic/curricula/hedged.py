@@ -187,6 +187,8 @@ class HedgedGradient(Wrapper[HedgedState]):
             raise InvalidInput("expected a bounded space to search for a source in, got none; try source=...")
         super().__post_init__()
         self.path  # noqa: B018  refuses invalid options of the path
+        if is_auto(self.source):
+            self._gradient(self.target)  # and those of what follows the search
 
     @cached_property
     def path(self) -> Gradient | Search:

@@ -318,7 +318,7 @@ def _name_ticks(axis: Axis, space: ContextSpace, column: int) -> None:
     names = category_names(space, column)
     if names is not None:
         axis.set_ticks(range(len(names)), names)
-        if axis is axis.axes.xaxis and sum(map(len, names)) > CHARACTERS // 2:
+        if axis is axis.axes.xaxis and sum(map(len, names)) > CHARACTERS * 2 // 3:
             axis.set_tick_params(rotation=30)
     elif space.steps[column] > 0:
         integers = np.asarray(space.parts()[column])
