@@ -115,12 +115,12 @@ def test_the_uniform_distribution_is_a_grid_where_combinations_are_few():
 
 
 def test_a_part_of_the_space():
-    parts = SPACE.parts({"gravity": (3, 4), "wind": ["none", "gusts"], "delay": (2, 6)})
-    points = SPACE.uniform(200, np.random.default_rng(0), parts).points
+    ranges = {"gravity": (3, 4), "wind": ["none", "gusts"], "delay": (2, 6)}
+    points = SPACE.uniform(200, np.random.default_rng(0), ranges).points
     assert SPACE.contains(points).all()
     assert ((points[:, 0] >= 3) & (points[:, 0] <= 4)).all()
     assert [set(column) for column in points[:, 1:].T] == [{0, 2}, {2, 4, 6}]
-    one = SPACE.parts({"gravity": 3, "wind": "none", "delay": [2, 4]})
+    one = {"gravity": 3, "wind": "none", "delay": [2, 4]}
     assert SPACE.uniform(200, np.random.default_rng(0), one).points.tolist() == [[3, 0, 2], [3, 0, 4]]
 
 
@@ -128,7 +128,7 @@ def test_an_agent_observes_scaled_numbers_and_one_hot_categories():
     assert SPACE.observe(POINTS).tolist() == [[-1, 1, 0, 0, 1], [0, 0, 0, 1, pytest.approx(-1 / 3)]]
 
 
-def test_a_summary_has_means_and_shares():
+def test_a_summary_has_means_and_fractions():
     summary = SPACE.summary(gd.Particles(POINTS, [3, 1]))
     assert summary == pytest.approx(
         {"gravity mean": 3, "gravity std": 3**0.5, "wind=none": 0.75, "wind=steady": 0, "wind=gusts": 0.25}

@@ -49,7 +49,7 @@ def grid() -> gd.Problem:
 def mixed(sides: dict[str, Any], easy: dict[str, Any], hard: dict[str, Any]) -> gd.Problem:
     """A problem whose contexts have integers or categories."""
     rng, space = np.random.default_rng(0), gd.ContextSpace.of(sides)
-    source, target = (space.uniform(60, rng, space.parts(ends)) for ends in (easy, hard))
+    source, target = (space.uniform(60, rng, ends) for ends in (easy, hard))
     return gd.Problem(source, target, space, threshold=5.0)
 
 

@@ -29,7 +29,7 @@ class ContextSpace:
 
     What treats contexts as points of a box does so in `relaxed`: numbers and integers as they are, and for each
     category a value that is 1 if a context has it and else 0 (one-hot). `relax` leads there, and `round` back to the
-    nearest context. Of a box and of a discrete space, the relaxed space is the space itself.
+    nearest context. A box and a discrete space are their own relaxed spaces.
 
     Args:
         low: The lower bounds (d,); -inf where there is none.
@@ -308,10 +308,10 @@ class ContextSpace:
         if ranges is None:
             bounds = zip(self.low.tolist(), self.high.tolist(), self.steps.tolist(), self.values)
             return [(a, b) if values is None else a + step * np.arange(len(values)) for a, b, step, values in bounds]
-        if set(ranges) != set(self.names):
+        if not isinstance(ranges, Mapping) or set(ranges) != set(self.names):
             raise InvalidInput(
                 f"expected {name} to give a value or a range for each of {', '.join(self.names)}, "
-                f"got {', '.join(map(str, ranges))}"
+                f"got {', '.join(map(str, ranges)) if isinstance(ranges, Mapping) else short_repr(ranges)}"
             )
         return [kinds.part_of(values, ranges[key], f"{key} of {name}") for key, values in zip(self.names, self.values)]
 
@@ -364,10 +364,11 @@ class ContextSpace:
         if self.support is not None:
             return self.support[self.index(points)]
         inside = np.clip(as_points(points, "contexts", self.dim), self.low, self.high)
-        if not self.mixed:
-            return inside
-        steps = np.where(self.steps > 0, self.steps, 1.0)
-        return np.where(self.steps > 0, self.low + steps * np.rint((inside - self.low) / steps), inside)
+        if self.mixed:
+            whole = self.steps > 0
+            low, steps = self.low[whole], self.steps[whole]
+            inside[:, whole] = low + steps * np.rint((inside[:, whole] - low) / steps)
+        return inside
 
     def index(self, points: FloatArray) -> NDArray[np.intp]:
         """Find the nearest points of the support of a discrete space.
@@ -443,30 +444,39 @@ class ContextSpace:
         """
         return Particles(self.round(points))
 
-    def uniform(self, n: int, rng: np.random.Generator, parts: Sequence[Part] | None = None) -> Particles:
+    def uniform(
+        self, n: int, rng: np.random.Generator, ranges: Mapping[str, Any] | None = None, name: str = "ranges"
+    ) -> Particles:
         """The uniform distribution.
 
         Args:
             n: The number of samples of a box.
             rng: The generator.
-            parts: The part of the space it is on, as `parts` returns it (default: the whole space).
+            ranges: The part of the space it is on, as `parts` takes it (default: the whole space).
+            name: What the ranges are called in messages.
 
         Returns:
             n samples of a box; the whole support of a discrete space; of integers and categories all combinations if
             there are at most n, else n samples in which each occurs equally often.
+
+        Raises:
+            InvalidInput: If the ranges have another form, or the space is discrete and there are some.
         """
+        if ranges is None and not self.mixed:
+            uniform = Particles.uniform
+            return uniform(self.low, self.high, n, rng) if self.support is None else Particles(self.support)
+        parts = self.parts(ranges, name)
         if self.support is not None:
-            return Particles(self.support)
-        if not self.mixed and parts is None:
-            return Particles.uniform(self.low, self.high, n, rng)
-        chosen = self.parts() if parts is None else parts
-        grid = kinds.grid_of(chosen, as_size(n))
+            raise InvalidInput(
+                f"expected {name} to be Particles on the support of a discrete context space, got ranges"
+            )
+        grid = kinds.grid_of(parts, as_size(n))
         if grid is not None:
             return Particles(grid)
         if not self.mixed:
-            low, high = np.array(chosen).T
+            low, high = np.array(parts).T
             return Particles.uniform(low, high, n, rng)
-        return Particles(kinds.uniform_in(chosen, n, as_rng(rng)))
+        return Particles(kinds.uniform_in(parts, n, as_rng(rng)))
 
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw contexts uniformly.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -83,10 +84,11 @@ class Scene:
         d = shown[0].dim
         unknown = np.full(d, np.inf)
         known = names if len(set(names)) == d else [str(k) for k in range(d)]
+        space = ContextSpace(-unknown, unknown, names=known)
         values = [tuple(categories.get(name, ())) or None for name in known]
-        space = ContextSpace(-unknown, unknown, names=known, values=values)
-        if not all(space.contains(particles.points).all() for particles in shown):  # a forged list of categories
-            space = ContextSpace(-unknown, unknown, names=known)
+        with suppress(InvalidInput):  # a forged list of categories
+            named = ContextSpace(-unknown, unknown, names=known, values=values)
+            space = named if all(named.contains(particles.points).all() for particles in shown) else space
         return cls(*_frame(space, shown), space, Plot(), None, _planes(space, Plot()))
 
     def walls(self, plane: Plane) -> tuple[Box, ...]:

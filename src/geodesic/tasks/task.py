@@ -450,7 +450,7 @@ class Task:
             name = self.space.names[0]
             raise InvalidInput(f'expected {side}=, such as {{"{name}": (low, high)}} or Particles(points)')
         if isinstance(given, Mapping):
-            given = uniform_within(given, self.space, side)
+            given = self.space.uniform(PARTICLES, np.random.default_rng(seed), given, side)
         with explain_errors(f"expected {side}(rng) to return Particles, got "):
             made = given(np.random.default_rng(seed)) if callable(given) else given
         if not isinstance(made, Particles):
@@ -459,14 +459,6 @@ class Task:
             )
         self.space.check(made.points, side)
         return made
-
-
-def uniform_within(ranges: Range, space: ContextSpace, what: str) -> Callable[[np.random.Generator], Particles]:
-    """The uniform distribution within the ranges given for each context value."""
-    parts = space.parts(ranges, what)
-    if space.support is not None:
-        raise InvalidInput(f"expected {what} to be Particles on the support of a discrete context space, got ranges")
-    return lambda rng: space.uniform(PARTICLES, rng, parts)
 
 
 def _as_options(value: object, name: str) -> Mapping[str, Mapping[str, Any]]:

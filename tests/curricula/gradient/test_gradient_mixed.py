@@ -16,10 +16,10 @@ ORDERS = (["straight", "mirrored", "slow"], ["slow", "straight", "mirrored"])
 def problem(order=ORDERS[0], **more):
     """The same problem, with its categories listed in this order."""
     space = gd.ContextSpace.of({**CONTEXTS, "steering": order})
-    easy = space.parts({"place": (-2, 2), "steering": "straight", "cost": 0})
-    hard = space.parts({"place": (6, 8), "steering": ["mirrored", "slow"], "cost": (2, 3)})
+    easy = {"place": (-2, 2), "steering": "straight", "cost": 0}
+    hard = {"place": (6, 8), "steering": ["mirrored", "slow"], "cost": (2, 3)}
     rng = np.random.default_rng(0)
-    source, target = (space.uniform(40, rng, parts) for parts in (easy, hard))
+    source, target = (space.uniform(40, rng, ends) for ends in (easy, hard))
     if order != ORDERS[0]:  # the same contexts, by their names
         source, target = (translated(each, space) for each in (problem().source, problem().target))
     return gd.Problem(source, target, space, threshold=5.0, **more)
@@ -75,9 +75,7 @@ def test_metrics_whose_paths_lead_between_categories_are_refused(metric, method,
 
 
 def test_other_metrics_that_keep_to_them_are_taken():
-    support = (
-        gd.ContextSpace.of({"place": (0.0, 0.0), "steering": list("abc"), "cost": range(2)}).uniform(6, None).points
-    )
+    support = np.array([[0.0, steering, cost] for steering in range(3) for cost in range(4)])
     steps = Matrix(np.abs(support[:, None] - support).sum(axis=2), support)
     for metric in (Own(SPACE), steps):
         assert build("gradient", problem(metric=metric)).metric is metric
@@ -97,9 +95,7 @@ def test_a_learned_metric_whose_paths_leave_the_space_is_refused_when_it_is_fitt
     state, rng = method.init(np.random.default_rng(0)), np.random.default_rng(0)
     state = method.update(state, episodes(state, SPACE, 0), rng)
     assert state.kind == "explore"
-    with pytest.raises(
-        InvalidInput, match="expected a metric whose paths keep to integers and categories, got Euclidean"
-    ):
+    with pytest.raises(InvalidInput, match="expected a metric whose paths keep to .*, got Euclidean"):
         method.update(state, episodes(state, SPACE, 1), rng)
 
 
