@@ -40,6 +40,28 @@ def test_own_environment_is_valid_and_has_the_readmes_task():
     assert definition in (EXAMPLES.parent / "README.md").read_text()
 
 
+def test_mixed_contexts_are_planned_trained_drawn_and_reported(tmp_path, capsys):
+    path = f"{EXAMPLES / 'mixed_contexts.py'}:task"
+    task = gd.tasks.load(path)
+    gd.check_task(task)
+    assert main(["plan", path, "--alphas", "0,.5", "--out", str(tmp_path / "plan")]) == 0
+    assert "wind=none 0.5, wind=steady 0.25, wind=gusts 0.25" in capsys.readouterr().out
+    learner = gd.PPO(n_envs=4, rollout=32, batch_size=64, epochs=1, net=(8,))
+    method = "gradient:window=5:threshold=5:step=0.3"
+    result = gd.train(task, method, learner=learner, steps=1500, out=tmp_path / "run")
+    (run,) = result.runs
+    assert len(run.curriculum) > 2
+    assert all(task.space.contains(stage.particles.points).all() for stage in run.curriculum)
+    assert task.space.contains(run.episodes.contexts).all()
+    assert run.config.metric == "product"
+    assert run.categories == {"wind": ["none", "steady", "gusts"]}
+    assert all(figure.exists() for figure in [tmp_path / "plan" / "plan.png", *result.figures()])
+    assert "gusts" in result.report().read_text()
+    env = result.task.make()
+    obs, _ = env.reset(seed=0, options={"context": {"gravity": 18.0, "wind": "gusts", "delay": 2}})
+    assert env.action_space.contains(result.policy(seed=0)(obs).item())
+
+
 @pytest.mark.slow
 def test_mountain_car_trains_on_four_seeds(tmp_path):
     result = gd.train(gd.tasks.load(CAR), QUICK, steps=20_000, seeds=4, out=tmp_path)

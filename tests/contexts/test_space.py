@@ -34,18 +34,18 @@ CELLS = [[0, 0], [2, 0], [0, 2]]
             lambda: gd.ContextSpace([0.0, 0.0], [1.0, 1.0], names=("x", "x")),
             "expected names that differ, got ('x', 'x')",
         ),
-        (lambda: gd.ContextSpace.named({}), "expected contexts as {name: (low, high)}, got {}"),
-        (lambda: gd.ContextSpace.named([(0, 1)]), "expected contexts as {name: (low, high)}, got [(0, 1)]"),
+        (lambda: gd.ContextSpace.of({}), "expected contexts as {name: (low, high)}, got {}"),
+        (lambda: gd.ContextSpace.of([(0, 1)]), "expected contexts as {name: (low, high)}, got [(0, 1)]"),
         (
-            lambda: gd.ContextSpace.named({"x": 1.0}),
-            "expected context 'x' as (low, high) or (low, high, unit), got 1.0",
+            lambda: gd.ContextSpace.of({"x": 1.0}),
+            "expected context 'x' as (low, high), (low, high, unit), a range or a list of categories, got 1.0",
         ),
         (
-            lambda: gd.ContextSpace.named({"x": "ab"}),
-            "expected context 'x' as (low, high) or (low, high, unit), got 'ab'",
+            lambda: gd.ContextSpace.of({"x": "ab"}),
+            "expected context 'x' as (low, high), (low, high, unit), a range or a list of categories, got 'ab'",
         ),
         (
-            lambda: gd.ContextSpace.named({"x": (1.0, 0.0)}),
+            lambda: gd.ContextSpace.of({"x": (1.0, 0.0)}),
             "expected low <= high, got low [1.] and high [0.]",
         ),
         (
@@ -74,7 +74,7 @@ def test_a_discrete_space_is_its_support():
 
 
 def test_named_sides_give_bounds_names_and_units():
-    space = gd.ContextSpace.named(SIDES)
+    space = gd.ContextSpace.of(SIDES)
     assert space.low.tolist() == [0.05, 2.0]
     assert space.high.tolist() == [1.05, 6.0]
     assert space.names == ("length", "pole_mass")
@@ -91,7 +91,7 @@ def test_values_without_names_are_numbered():
 
 
 def test_the_space_is_scaled_to_the_unit_cube_and_its_diagonal_to_length_one():
-    space = gd.ContextSpace.named(SIDES)
+    space = gd.ContextSpace.of(SIDES)
     corners = np.array([[0.05, 2.0], [1.05, 6.0], [0.55, 3.0]])
     np.testing.assert_allclose(space.to_unit(corners), [[0, 0], [1, 1], [0.5, 0.25]])
     np.testing.assert_allclose(space.sides, [1.0, 4.0])

@@ -10,9 +10,10 @@ from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common.monitor import Monitor
 
 import geodesic as gd
-from geodesic.envs.cmdp import ContextualEnv
+from geodesic.envs.cmdp import ContextualEnv, VectorContextualEnv
 from geodesic.envs.gymnasium import success_of, time_limit
 from geodesic.errors import InvalidInput
+from mixed_walk import mixed_walk
 
 CONTEXTS = {"gravity": (5.0, 15.0, "m/s²"), "length": (0.25, 1.25, "m")}
 
@@ -410,3 +411,73 @@ def test_the_time_limit_of_an_environment_is_found_where_it_says_so():
     assert time_limit(made.unwrapped) is None
     made.unwrapped.max_steps = 30
     assert time_limit(made.unwrapped) == 30
+
+
+MIXED = {"weight": (0.0, 4.0), "wind": ["none", "steady", "gusts"], "ice": [False, True], "crates": range(1, 6)}
+VALUES = {"weight": 3.0, "wind": "gusts", "ice": True, "crates": 2}
+
+
+def set_mixed(env, **context):
+    env.weight = context
+
+
+def mixed(space=None, value=None, **options):
+    box = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+    inner = Recorder(box if space is None else space, np.zeros(2, np.float32) if value is None else value)
+    return gd.ContextWrapper(inner, MIXED, set_mixed, **options)
+
+
+def test_set_context_gets_floats_integers_and_categories():
+    env = mixed()
+    env.reset(options={"context": [3.0, 2, 1, 2]})
+    ((received, _),) = env.unwrapped.seen
+    assert received == VALUES
+    assert [type(value) for value in received.values()] == [float, str, bool, int]
+
+
+def test_a_context_may_be_stated_by_name():
+    env = mixed()
+    for given in (VALUES, dict(reversed(VALUES.items()))):
+        _, info = env.reset(options={"context": given})
+        assert env.unwrapped.seen[-1] == (VALUES, None)
+        assert info["context"].tolist() == [3, 2, 1, 2]
+        assert env.context_space.decode(info["context"]) == VALUES
+    with pytest.raises(InvalidInput, match="expected wind of context to be one of none, steady, gusts; got 'gust'"):
+        env.reset(options={"context": {**VALUES, "wind": "gust"}})
+    with pytest.raises(InvalidInput, match=r"expected context inside weight 0 \.\.\. 4, .* got \[3.0, 1.5, 1.0, 2.0\]"):
+        env.reset(options={"context": [3.0, 1.5, 1.0, 2.0]})
+
+
+def test_numbers_and_integers_are_observed_scaled_and_categories_one_hot():
+    seen = [0.5, 0, 0, 1, 0, 1, -0.5]  # weight, three winds, ice no or yes, crates
+    env = mixed()
+    assert env.observation_space.shape == (9,)
+    obs, _ = env.reset(options={"context": VALUES})
+    assert obs.tolist() == [0, 0, *seen]
+    assert env.observation_space.contains(obs)
+    env = mixed(gym.spaces.Dict({"own": gym.spaces.Discrete(2)}), {"own": 1})
+    assert env.observation_space["context"].shape == (7,)
+    assert env.reset(options={"context": VALUES})[0]["context"].tolist() == seen
+    unseen = mixed(observe_context=False)
+    assert unseen.reset(options={"context": VALUES})[0].shape == (2,)
+
+
+def test_contexts_that_are_drawn_are_valid_and_reach_vector_environments():
+    envs = gym.vector.SyncVectorEnv([mixed] * 3)
+    _, infos = envs.reset(seed=0)
+    space = envs.envs[0].context_space
+    assert space.contains(infos["context"]).all()
+    assert [env.unwrapped.seen[-1][0] for env in envs.envs] == [space.decode(context) for context in infos["context"]]
+    envs.reset(options={"context": VALUES})
+    assert [env.unwrapped.seen[-1][0] for env in envs.envs] == [VALUES] * 3
+
+
+def test_jax_environments_take_contexts_by_name_and_get_numbers():
+    task = mixed_walk()
+    named = {"place": 3.0, "steering": "mirrored", "cost": 2}
+    env = task.make()
+    obs, _ = env.reset(seed=0, options={"context": named})
+    assert obs.tolist() == [0, 3, 1, 2]
+    assert env.step(1)[0][0] == -1.0
+    several = VectorContextualEnv(task.env, task.space, task.target_particles, 2)
+    assert several.reset(seed=0, options={"context": named})[0].tolist() == [[0, 3, 1, 2]] * 2

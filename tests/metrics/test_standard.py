@@ -126,7 +126,9 @@ def test_a_registered_metric_is_made_by_its_name(registered):
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(UnknownName, match="expected metric to be one of l2, embedding, .*; did you mean embedding"):
+    with pytest.raises(
+        UnknownName, match="expected metric to be one of l2, product, embedding, .*; did you mean embedding"
+    ):
         standard.make("embeding", Facts(), 0.5)
 
 

@@ -12,13 +12,15 @@ VALUES = {
     "task": "mine", "name": "mine", "contexts": ["length"], "method": "gradient", "label": "gradient", "seed": 0,
     "steps": 100, "threshold": 1.0, "solved": 2.0, "score": "return", "discount": 0.99, "metric": "l2",
     "backend": "jax", "learner": "ppo", "segment": 1, "eval_every": 2, "eval_episodes": 3,
-    "eval_policy": "deterministic", "options": {"step": 0.5}, "learner_options": {}, "objects": {},
+    "eval_policy": "deterministic", "categories": {}, "options": {"step": 0.5}, "learner_options": {}, "objects": {},
 }  # fmt: skip
 CONFIG = RunConfig(**VALUES)
 
 INVALID = [
     ("task", 3, "expected task to be a string, got 3"),
     ("contexts", "length", "expected contexts to be a list of names, got 'length'"),
+    ("categories", ["a"], "expected categories to be Mapping, got list"),
+    ("categories", {"length": "ab"}, "expected categories of 'length' to be a list of names, got 'ab'"),
     ("seed", -1, "expected seed to be an integer in [0, 2^31), got -1"),
     ("steps", 0, "expected steps to be a positive integer, got 0"),
     ("steps", 1.5, "expected steps to be a positive integer, got 1.5"),

@@ -10,6 +10,7 @@ from geodesic.envs.cmdp import ContextualEnv
 from geodesic.errors import InvalidInput
 from geodesic.metrics import Embedding, Euclidean, Matrix, ReturnLift
 from geodesic.tasks.task import PARTICLES
+from mixed_walk import mixed_walk
 
 CELLS = [[0.0], [1.0], [2.0]]
 DISCRETE = {
@@ -282,18 +283,15 @@ BAD = [
     (lambda: walk(training={"steps": 1}), "expected training to be TrainingSettings, got dict"),
     (lambda: walk(plot={"axes": "xy"}), "expected plot to be Plot, got dict"),
     (lambda: walk(metrics=[3]), "expected metrics as {name: metric}, got [3]"),
-    (lambda: walk(contexts={"place": 3}), "expected context 'place' as (low, high) or (low, high, unit), got 3"),
+    (
+        lambda: walk(contexts={"place": 3}),
+        "expected context 'place' as (low, high), (low, high, unit), a range or a list of categories, got 3",
+    ),
     (lambda: walk(contexts="place"), "expected contexts as {name: (low, high)}, got 'place'"),
     (lambda: walk(source={"place": 20}), "expected source inside low [-8.0], high [8.0], got [20.0]"),
-    (lambda: walk(target={"place": (8, 6)}), "expected low <= high, got low [8.] and high [6.]"),
-    (
-        lambda: walk(target={"place": (1, 2, 3)}),
-        "expected target as {name: value or (low, high)}, got {'place': (1, 2, 3)}",
-    ),
-    (
-        lambda: walk(target={"place": "far"}),
-        "expected target as {name: value or (low, high)}, got {'place': 'far'}",
-    ),
+    (lambda: walk(target={"place": (8, 6)}), "expected place of target as a value or (low, high), got (8, 6)"),
+    (lambda: walk(target={"place": (1, 2, 3)}), "expected place of target as a value or (low, high), got (1, 2, 3)"),
+    (lambda: walk(target={"place": "far"}), "expected place of target as a value or (low, high), got 'far'"),
     (
         lambda: cart_pole(target={"length": 0.3}),
         "expected target to give a value or a range for each of gravity, length, got length",
@@ -342,7 +340,7 @@ BAD = [
     ),
     (
         lambda: walk(available_metrics=("steps",)).make_metric(),
-        "expected metric to be one of l2, embedding, return-lift, embedding-raw; got 'steps'",
+        "expected metric to be one of l2, product, embedding, return-lift, embedding-raw; got 'steps'",
     ),
     (
         lambda: walk(plot=gd.Plot(axes=("place", "speed"))),
@@ -381,7 +379,7 @@ def test_tasks_are_frozen_and_contexts_may_be_in_any_order():
 
 def wrapped():
     """An environment that already has contexts."""
-    space = gd.ContextSpace.named(CART_POLE)
+    space = gd.ContextSpace.of(CART_POLE)
     return gd.ContextWrapper(gym.make("CartPole-v1"), space, set_context)
 
 
@@ -493,3 +491,71 @@ def test_the_source_may_be_found_by_search():
     assert task.searches
     with pytest.raises(InvalidInput, match="expected bounded contexts to search for a source in"):
         walk(source="auto", contexts={"place": (-np.inf, np.inf)})
+
+
+RANGES = [
+    ({"place": 3, "steering": "slow", "cost": 2}, [[3, 2, 2]]),
+    ({"place": 3.0, "steering": ["slow", "straight"], "cost": (1, 2)}, [[3, 0, 1], [3, 0, 2], [3, 2, 1], [3, 2, 2]]),
+    ({"place": (3, 3), "steering": "slow", "cost": [0, 3]}, [[3, 2, 0], [3, 2, 3]]),
+    ({"place": 3, "steering": {"slow"}, "cost": range(1, 4)}, [[3, 2, 1], [3, 2, 2], [3, 2, 3]]),
+]
+
+
+@pytest.mark.parametrize(("ranges", "points"), RANGES)
+def test_ranges_of_integers_and_categories(ranges, points):
+    task = mixed_walk(source=ranges, evaluation=gd.EvaluationSettings(ranges))
+    assert task.source_particles.points.tolist() == task.evaluation_particles.points.tolist() == points
+    assert gd.Task(task.env, task.space, ranges, gd.Particles(points)).target_particles == task.source_particles
+
+
+def test_a_range_of_numbers_has_samples_in_which_integers_and_categories_occur_equally_often():
+    target = mixed_walk(target={"place": (3, 4), "steering": ["slow", "mirrored"], "cost": (0, 3)}).target_particles
+    assert len(target) == 200
+    assert np.unique(target.points[:, 1], return_counts=True)[1].tolist() == [100, 100]
+    assert np.unique(target.points[:, 2], return_counts=True)[1].tolist() == [50] * 4
+
+
+@pytest.mark.parametrize(
+    ("ranges", "message"),
+    [
+        ({"place": 3, "steering": "fast", "cost": 2}, "expected steering of target to be one of straight, mirrored"),
+        ({"place": 3, "steering": "slow", "cost": 4}, "expected cost of target as an integer in 0 ... 3, got 4"),
+        ({"place": 3, "steering": "slow", "cost": (3, 1)}, "expected cost of target among 0 ... 3"),
+        ({"place": 30, "steering": "slow", "cost": 1}, "expected target inside place -8 ... 8, steering 0 ... 2"),
+        ({"place": 3, "steering": "slow"}, "expected target to give a value or a range for each of place, steering"),
+        (gd.Particles([[3.0, 0.5, 1.0]]), "expected target inside place -8 ... 8, steering 0 ... 2 (straight"),
+    ],
+)
+def test_ranges_that_do_not_fit_integers_or_categories_are_refused(ranges, message):
+    with pytest.raises(InvalidInput) as caught:
+        mixed_walk(target=ranges)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_metrics_of_integers_and_categories():
+    task = mixed_walk()
+    assert task.metric_names == ("product", "embedding", "embedding-raw")
+    assert isinstance(task.make_metric(), gd.metrics.Product)
+    further = mixed_walk(metric=lambda task, threshold: gd.metrics.Product(task.space, {"steering": 3.0}))
+    ends = np.array([[0.0, 0, 0]]), np.array([[0.0, 1, 0]])
+    assert further.make_metric().pairwise(*ends) == 3 * task.make_metric().pairwise(*ends)
+    with pytest.raises(InvalidInput, match="expected contexts without integers and categories in task task"):
+        task.make_metric("return-lift")
+    with pytest.raises(InvalidInput, match="expected metric of task to be one of product, embedding"):
+        mixed_walk(metric="l2")
+
+
+def test_a_search_begins_on_the_whole_space():
+    task = mixed_walk(source="auto")
+    assert task.searches
+    assert task.space.contains(task.source_particles.points).all()
+    assert set(task.source_particles.points[:, 1]) == {0, 1, 2}
+
+
+def test_an_environment_in_a_wrapper_with_other_categories_is_refused():
+    sides = {"wind": ["none", "gusts"]}
+    env = gd.ContextWrapper(gym.make("CartPole-v1"), sides, lambda env, wind: None)
+    assert gd.Task(lambda: env, target={"wind": "gusts"}).space.categories == {"wind": ("none", "gusts")}
+    with pytest.raises(InvalidInput, match="expected contexts= as in the environment's ContextWrapper, got others"):
+        gd.Task(lambda: env, {"wind": ["gusts", "none"]}, target={"wind": "gusts"})

@@ -11,6 +11,7 @@ import geodesic as gd
 from geodesic.errors import InvalidInput, RunFailed
 from geodesic.records import load_run
 from geodesic.training.teacher import MOST, PATIENCE, PendingContexts, SampledContexts
+from mixed_walk import mixed_walk
 
 
 def task(**options):
@@ -322,3 +323,18 @@ def test_a_corrected_report_is_accepted(wrong):
     assert teacher.step == 0
     teacher.report(context, 1.0, 3)
     assert teacher.step == 3
+
+
+def test_contexts_with_integers_and_categories_are_sampled_and_written(tmp_path):
+    task = mixed_walk()
+    teacher = gd.Teacher(task, "gradient:step=0.5:window=3", out=tmp_path)
+    for _ in range(4):
+        contexts = teacher.sample(5)
+        assert task.space.contains(contexts).all()
+        values = [task.space.decode(context) for context in contexts]
+        assert {type(value) for value in values[0].values()} == {float, str, int}
+        teacher.report(contexts, np.full(5, -10.0), np.full(5, 9))
+        teacher.evaluation([-30.0])
+    assert teacher.alpha == 1.0
+    teacher.finish()
+    assert load_run(tmp_path).stages.distances[-1] == 0.0

@@ -20,7 +20,8 @@ Arguments = dict[str, Texts]
 MODULES = ("gd", "metrics", "curricula", "envs", "tasks", "learners")  # by their names in `world`
 EXTRAS = ("gd.sb3.CurriculumCallback", "gd.rllib.with_curriculum", "envs.from_gymnax", "envs.from_brax")
 OBJECTS = (  # whose methods are called
-    "a", "space", "cells", "batch()", "metrics.Euclidean([1.0, 2.0])", "graph", "matrix", "lift", "embedding",
+    "a", "space", "cells", "blend", "batch()", "metrics.Euclidean([1.0, 2.0])", "graph", "matrix", "product", "lift",
+    "embedding",
     "gd.Geodesic(a, b)", "walk", "gd.Result(walk, RUN, {('auto', 0): RUN})",
 )  # fmt: skip
 MORE = (  # public, but not in the modules above

@@ -22,6 +22,13 @@ methods = either(
     "'auto'", "'gradient'", "'gradient:step=0.3'", "'spdl'", "'alp-gmm:fit_rate=5'", "'gradient:pace=particles'"
 )
 moments = either("None", "(np.array([1.0, 1.0]), np.eye(2))", "(np.array([1.0, 1.0]), np.zeros((2, 2)))")
+ranges = either(
+    "None",
+    "{'x': (1, 2), 'kind': ['a', 'b'], 'n': (0, 3)}",
+    "{'x': 1.0, 'kind': 'c', 'n': 2}",
+    "{'x': 1, 'kind': {'a'}, 'n': [1, 4]}",
+)
+named = either("{'x': 1.0, 'kind': 'b', 'n': 3}", "{'x': 4, 'kind': 'a', 'n': np.int64(0)}")
 metric = either("None", "metrics.Euclidean()", "metrics.Euclidean([2.0, 3.0])", "graph", "matrix")
 threshold = number | either("'auto'")
 metric_name = either("None", "'l2'", "'return-lift'")
@@ -64,6 +71,10 @@ NAMES: dict[str, Texts] = {
     **names("b target", either("b", "b_cells")),
     **names("distribution", either("thin", "walk.target_particles")),
     **names("episodes other", batches),
+    **names("context", either("{'x': 1.0, 'y': 2.0}", "[1.0, 2.0]")),
+    **names("ranges", maybe(either("{'x': (1, 2), 'y': 0.5}"))),
+    **names("particles", either("a", "thin")),
+    **names("distances", either("None", "{}")),
     **names("contexts", either("{'place': (-8.0, 8.0)}", "gd.ContextSpace([-8.0], [8.0], names=['place'])")),
     **names("source_moments target_moments", moments),
     **names("metric", metric),
@@ -128,7 +139,26 @@ EXCEPTIONS: dict[str, dict[str, Texts]] = {
     "batch().with_stages": {"stages": either("np.zeros(30, np.int64)", "[0] * 30", "range(30)")},
     "space.bounded_around": {"points": array("n", 2)},
     "gd.State": {"kind": either("'train'", "'explore'")},
-    "gd.ContextSpace": {"support": maybe(points)},
+    "gd.ContextSpace.of": {
+        "contexts": either(
+            "{'x': (0, 1), 'y': (0.5, 2, 'm')}",
+            "{'x': [0, np.inf]}",
+            "{'x': (0, 1), 'kind': ['a', 'b'], 'n': range(4)}",
+            "gym.spaces.Discrete(3)",
+            "gym.spaces.Dict(x=gym.spaces.Box(0.0, 1.0, (2,)), n=gym.spaces.Discrete(4))",
+        )
+    },
+    "gd.ContextSpace": {"support": maybe(points), "values": either("None", "[None, range(4)]", "[['a', 'b'], None]")},
+    "blend.round": {"points": array("n", 5)},
+    "blend.": {
+        "points": array("n", 3),
+        "ranges": ranges,
+        "context": named,
+        "contexts": either("{'x': 1.0, 'kind': 'b', 'n': 3}", "[1.0, 1, 3]"),
+        "particles": either("blend.uniform(9, rng())"),
+    },
+    "product.": {"x": array(4, 3), "y": array(4, 3), **{name: pairs[name] for name in ("distances", "mass")}},
+    "metrics.Product": {"space": either("blend"), "distances": either("None", "{'x': 2.0}", "{'kind': 1 - np.eye(3)}")},
     "gd.Particles.uniform": {"low": either("[0.0, 1.0]"), "high": either("[1.0, 1.0]")},
     "gd.Particles.gaussian": {"low": maybe(either("[-1.0, -1.0]")), "high": maybe(either("[4.0, 4.0]"))},
     "gd.Particles.categorical": {"support": either("None", "cells.support", "range(12)")},
@@ -191,12 +221,12 @@ EXCEPTIONS: dict[str, dict[str, Texts]] = {
     "envs.from_gymnax": {
         "env": either("'CartPole-v1'", "'MountainCar-v0'"),
         "params": either("None"),
-        "contexts": either("{'gravity': (5.0, 20.0)}", "gd.ContextSpace.named({'gravity': (1.0, 2.0)})"),
+        "contexts": either("{'gravity': (5.0, 20.0)}", "gd.ContextSpace.of({'gravity': (1.0, 2.0)})"),
         "set_context": either("None", "lambda params, gravity: params.replace(gravity=gravity)"),
     },
     "envs.from_brax": {
         "env": either("'inverted_pendulum'"),
-        "contexts": either("{'gravity': (5.0, 20.0)}", "gd.ContextSpace.named({'gravity': (5.0, 20.0)})"),
+        "contexts": either("{'gravity': (5.0, 20.0)}", "gd.ContextSpace.of({'gravity': (5.0, 20.0)})"),
         "set_context": either("lambda sys, gravity: sys.replace(gravity=-gravity * jnp.array([0.0, 0.0, 1.0]))"),
     },
     "envs.make": {"name": either("'point-mass'", "'maze'"), "autoreset_mode": either("'NextStep'", "'SameStep'")},

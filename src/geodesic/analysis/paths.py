@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from geodesic.checks import FloatArray, check_instance
+from geodesic.contexts import ContextSpace, Particles
 from geodesic.records.reader import RunResult
 from geodesic.records.schema import StageDistribution
 from geodesic.transport import wasserstein
@@ -20,7 +21,7 @@ class StagePath:
     Args:
         alphas: The progress alpha (n,) of each stage.
         feasible: The fraction (n,) of its mass on feasible contexts.
-        lengths: The Euclidean W2 length (n,) of the path up to it.
+        lengths: The Euclidean W2 length (n,) of the path up to it; categories are one-hot.
         speeds: W2 from the previous stage, per unit of alpha (n,); NaN for the first.
     """
 
@@ -30,18 +31,22 @@ class StagePath:
     speeds: FloatArray
 
 
-def stage_path(run: RunResult) -> StagePath:
+def stage_path(run: RunResult, space: ContextSpace | None = None) -> StagePath:
     """Compute the feasible fraction, length and speed of a run's path, in context units whatever its metric.
 
     Args:
         run: The run.
+        space: The context space (default: a box).
 
     Returns:
         One array per property.
     """
     stages = path_stages(run)
     alphas = np.array([stage.alpha for stage in stages])
-    hops = np.array([wasserstein(a.particles, b.particles) for a, b in pairwise(stages)])
+    places = [stage.particles for stage in stages]
+    if space is not None:
+        places = [Particles(space.relax(each.points), each.weights) for each in places]
+    hops = np.array([wasserstein(a, b) for a, b in pairwise(places)])
     gaps = np.diff(alphas)
     infeasible = dict(zip(run.stages.stages.tolist(), run.stages.infeasible.tolist()))
     speeds = np.divide(hops, gaps, out=np.full(len(hops), np.nan), where=gaps > 0)

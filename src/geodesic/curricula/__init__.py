@@ -171,4 +171,8 @@ def options_of(method: str | Method, **options: Any) -> list[str]:
     found = REGISTRY.get(method) if isinstance(method, str) else method
     if isinstance(found, Curriculum):
         return []
-    return _as_class(found).option_names(**options) if isinstance(found, type) else parameter_names(found)[1:]
+    return (
+        _as_class(found).option_names(**options)
+        if isinstance(found, type)
+        else parameter_names(as_function(found, "a method"))[1:]
+    )

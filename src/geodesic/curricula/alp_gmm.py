@@ -67,7 +67,7 @@ class ALPGMM(Curriculum[ALPGMMState]):
         return ALPGMMState(
             self.space.uniform(self.particles, rng),
             recent=EpisodeBatch.empty(self.space.dim),
-            means=np.zeros((0, self.space.dim + 1)),
+            means=np.zeros((0, self.space.relaxed.dim + 1)),
         )
 
     def update(self, state: ALPGMMState, episodes: EpisodeBatch, rng: np.random.Generator) -> ALPGMMState:
@@ -93,7 +93,7 @@ class ALPGMM(Curriculum[ALPGMMState]):
         Returns:
             The changes (n - known,); 0 for an episode without an earlier one.
         """
-        scaled = contexts / self.space.sides
+        scaled = self.space.relax(contexts) / self.space.relaxed.sides
         new = np.arange(known, len(scores))[:, None]
         squared = ((scaled[known:, None] - scaled) ** 2).sum(axis=2)
         others = np.arange(len(scores))
@@ -125,9 +125,10 @@ class ALPGMM(Curriculum[ALPGMMState]):
             rng.multivariate_normal(mean, cov, size=count, method="cholesky")[:, :-1]
             for mean, cov, count in zip(mixture.means, mixture.covariances, counts)
         ]
-        contexts = self.space.low + np.concatenate(drawn) * self.space.sides
+        box = self.space.relaxed
+        contexts = box.low + np.concatenate(drawn) * box.sides
         if free:
-            contexts = np.concatenate([self.space.draw(free, rng), contexts])
+            contexts = np.concatenate([self.space.relax(self.space.draw(free, rng)), contexts])
         return state.replace(
             distribution=self.space.inside(contexts),
             stage=state.stage + 1,

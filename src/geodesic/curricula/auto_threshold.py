@@ -130,5 +130,6 @@ class AutoThreshold(Wrapper[AutoThresholdState]):
     def _earned(self, seen: EpisodeBatch) -> float:
         """The estimated score in the better of the contexts seen."""
         scores = seen.scores(self.score)
-        model = NadarayaWatson(seen.contexts, scores, self.bandwidth, self.space.unit_length)
-        return float(np.quantile(model.predict(seen.contexts[::EVERY]), BETTER))
+        contexts = self.space.relax(seen.contexts)
+        model = NadarayaWatson(contexts, scores, self.bandwidth, self.space.unit_length)
+        return float(np.quantile(model.predict(contexts[::EVERY]), BETTER))

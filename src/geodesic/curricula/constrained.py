@@ -20,7 +20,7 @@ class ConstrainedState(State):
     """A `State` with particles and the episodes that the agent's performance is estimated from.
 
     Args:
-        particles: Where the particles are (n, d).
+        particles: Where the particles are (n, d), in the relaxed space.
         goals: Samples (n, d) of the target, to which they were last assigned.
         mastered: Episodes at or above the threshold.
         recent: The latest of the other episodes.
@@ -60,6 +60,9 @@ class Constrained(Curriculum[ConstrainedState]):
     Every `episodes_per_update` episodes the performance J is estimated by a kernel regression of scores on contexts,
     and `step` solves the method's form of the problem. Distances between contexts are in diagonals of the space. Until
     half of the episodes on the first particles reach the threshold the curriculum waits.
+
+    Particles move in the relaxed space (`ContextSpace.relaxed`): between two integers or categories, a particle trains
+    on the nearer one.
 
     Each update draws new samples of the target: particles that are blocked on the way to a sample that cannot be
     reached turn to others, and the agent sees more of the target than `n_particles` contexts. Mastered episodes (score
@@ -103,8 +106,8 @@ class Constrained(Curriculum[ConstrainedState]):
 
     def init(self, rng: np.random.Generator) -> ConstrainedState:
         """Particles drawn from the source."""
-        particles = self.source.thinned(self.n_particles, rng).points
-        goals = self.target.thinned(self.n_particles, rng).points
+        particles = self.space.relax(self.source.thinned(self.n_particles, rng).points)
+        goals = self._goals(rng)
         nothing = EpisodeBatch.empty(self.space.dim)
         return ConstrainedState(
             self.space.inside(particles),
@@ -123,9 +126,13 @@ class Constrained(Curriculum[ConstrainedState]):
         state = state.replace(fresh=state.fresh.concatenate(episodes))
         if len(state.fresh) < self.episodes_per_update:
             return state
-        state = state.replace(goals=self.target.thinned(self.n_particles, rng).points)
+        state = state.replace(goals=self._goals(rng))
         state = self.remember(state.replace(competent=state.competent or self._is_competent(state)))
         return self._enter(state, self.step(state, self.model(state), rng)) if state.competent else state
+
+    def _goals(self, rng: np.random.Generator) -> FloatArray:
+        """New samples (n, d) of the target."""
+        return self.space.relax(self.target.thinned(self.n_particles, rng).points)
 
     def _is_competent(self, state: ConstrainedState) -> bool:
         own = state.fresh.of_stage(state.stage).scores(self.score)
@@ -136,7 +143,7 @@ class Constrained(Curriculum[ConstrainedState]):
         good, before = state.fresh.scores(self.score) >= self.threshold, len(state.mastered)
         mastered = state.mastered.concatenate(state.fresh[good])
         if len(mastered) > self.n_particles:
-            chosen = np.sort(self.matched(state.goals, mastered.contexts))
+            chosen = np.sort(self.matched(state.goals, self.space.relax(mastered.contexts)))
             mastered = mastered[chosen]
             good[np.flatnonzero(good)] = np.isin(np.arange(before, before + int(good.sum())), chosen)
         others = state.fresh[~good] if state.competent else EpisodeBatch.empty(self.space.dim)
@@ -153,9 +160,8 @@ class Constrained(Curriculum[ConstrainedState]):
     def model(self, state: ConstrainedState) -> NadarayaWatson:
         """The agent's performance as a function of the context."""
         kept = self.known(state)
-        return NadarayaWatson(
-            kept.contexts, kept.scores(self.score), self.bandwidth * self.epsilon, self.space.unit_length
-        )
+        contexts, scores = self.space.relax(kept.contexts), kept.scores(self.score)
+        return NadarayaWatson(contexts, scores, self.bandwidth * self.epsilon, self.space.unit_length)
 
     def _enter(self, state: ConstrainedState, move: Move) -> ConstrainedState:
         """The next stage, on the moved particles; the same stage if none moved."""
@@ -172,7 +178,7 @@ class Constrained(Curriculum[ConstrainedState]):
 
     def havens(self, state: ConstrainedState, rng: np.random.Generator) -> FloatArray:
         """A mastered context for each particle (n, d), by an optimal assignment; if there is none, the particles."""
-        known, n = state.mastered.contexts, len(state.particles)
+        known, n = self.space.relax(state.mastered.contexts), len(state.particles)
         if not len(known):
             return state.particles
         if len(known) < n:
@@ -192,7 +198,7 @@ class Constrained(Curriculum[ConstrainedState]):
         return assignment(self.scaled(points), self.scaled(others))
 
     def scaled(self, points: FloatArray) -> FloatArray:
-        """Contexts in units in which the diagonal of the space has length 1."""
+        """Relaxed contexts in units in which the diagonal of the space has length 1."""
         return points / self.space.unit_length
 
     def distance(self, points: FloatArray, goals: FloatArray) -> float:

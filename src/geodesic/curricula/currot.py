@@ -119,7 +119,8 @@ class CURROT(Constrained):
         """
         steps = self.scaled(ahead)
         reach = np.linalg.norm(steps, axis=1)[:, None, None]
-        ball = _in_ball(SIDES, self.space.dim, rng)
+        box = self.space.relaxed
+        ball = _in_ball(SIDES, box.dim, rng)
         side = ball @ steps.T  # (SIDES, n)
         behind = (
             np.minimum(side, 0.0) * (model.predict(points) >= self.threshold) / np.maximum((steps**2).sum(axis=1), TINY)
@@ -127,9 +128,9 @@ class CURROT(Constrained):
         offsets = np.concatenate(
             [reach * (ball - 2 * behind.T[:, :, None] * steps[:, None]), FRACTIONS[:, None] * steps[:, None]], axis=1
         )
-        places = self.space.clip((points[:, None] + offsets * self.space.unit_length).reshape(-1, self.space.dim))
+        places = box.clip((points[:, None] + offsets * self.space.unit_length).reshape(-1, box.dim))
+        values = model.predict(places).reshape(offsets.shape[:2])
         places = places.reshape(offsets.shape)
-        values = model.predict(places.reshape(-1, self.space.dim)).reshape(offsets.shape[:2])
         left = np.linalg.norm(self.scaled(places - goals[:, None]), axis=2)
         left[values < self.threshold] = np.inf
         best = np.where(np.isfinite(left).any(axis=1), left.argmin(axis=1), values.argmax(axis=1))

@@ -73,7 +73,7 @@ class Linear(Staged):
         target: The contexts to master.
         pace: When a stage is over and how far the next one is; not `PerParticlePace`, as no particle moves.
         threshold: A stage is mastered above this score; used by a pace without a threshold.
-        space: Where contexts live; it sets the unit in which a pace compares them.
+        space: Where contexts live, in which a pace compares them.
         score: The score of an episode that the pace looks at.
     """
 

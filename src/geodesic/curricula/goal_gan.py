@@ -79,12 +79,11 @@ class GoalGAN(Curriculum[GoalGANState]):
         """Goals of a generator that is pretrained on the source."""
         from geodesic.curricula import gan
 
-        d = self.space.dim
         goals = self._scaled(self.source.sample(rng, self.memory))
-        params = gan.init(d, rng, self.generator_width, self.discriminator_width)
+        params = gan.init(self.space.relaxed.dim, rng, self.generator_width, self.discriminator_width)
         params = gan.train(params, goals, np.ones(self.memory), self.memory, self.pretrain_steps, rng)
-        none = np.zeros((0, d))
-        return GoalGANState(self._draw(params, none, rng), params=params, recent=EpisodeBatch.empty(d), mastered=none)
+        nothing, none = EpisodeBatch.empty(self.space.dim), np.zeros((0, self.space.dim))
+        return GoalGANState(self._draw(params, none, rng), params=params, recent=nothing, mastered=none)
 
     def update(self, state: GoalGANState, episodes: EpisodeBatch, rng: np.random.Generator) -> GoalGANState:
         """The state after more episodes, with new goals after every `fit_rate` of them."""
@@ -150,7 +149,8 @@ class GoalGAN(Curriculum[GoalGANState]):
         from geodesic.curricula import gan
 
         count = len(labels)
-        goals = np.zeros((self.memory, self.space.dim))  # always of one shape, so that nothing is compiled twice
+        # always of one shape, so that nothing is compiled twice
+        goals = np.zeros((self.memory, self.space.relaxed.dim))
         goals[:count] = self._scaled(state.recent.contexts)
         padded = np.concatenate([labels, np.zeros(self.memory - count)])
         return gan.train(state.params, goals, padded, count, self.fit_steps, rng)
@@ -159,16 +159,18 @@ class GoalGAN(Curriculum[GoalGANState]):
         from geodesic.curricula import gan
 
         old = round(self.p_old * self.particles) if len(mastered) else 0
-        goals = gan.sample(params, self.particles, self.space.dim, rng)
-        contexts = self.space.low + 0.5 * (goals + 1.0) * self.space.sides
+        box = self.space.relaxed
+        goals = gan.sample(params, self.particles, box.dim, rng)
+        contexts = box.low + 0.5 * (goals + 1.0) * box.sides
         if old:
-            contexts[:old] = mastered[rng.integers(len(mastered), size=old)]
-        return self.space.inside(contexts + self.noise * self.space.sides * rng.standard_normal(contexts.shape))
+            contexts[:old] = self.space.relax(mastered[rng.integers(len(mastered), size=old)])
+        return self.space.inside(contexts + self.noise * box.sides * rng.standard_normal(contexts.shape))
 
     def snapshot(self, state: GoalGANState) -> Arrays:
         """The mastered goals."""
         return {"mastered": state.mastered}
 
     def _scaled(self, contexts: FloatArray) -> FloatArray:
-        """Contexts (n, d) scaled to [-1, 1]^d."""
-        return 2.0 * (contexts - self.space.low) / self.space.sides - 1.0
+        """Relaxed contexts (n, m) scaled to [-1, 1]^m."""
+        box = self.space.relaxed
+        return 2.0 * (self.space.relax(contexts) - box.low) / box.sides - 1.0

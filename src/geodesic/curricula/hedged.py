@@ -254,6 +254,8 @@ class HedgedGradient(Wrapper[HedgedState]):
             raise InvalidInput("expected a bounded space to search for a source in, got none; try source=...")
         super().__post_init__()
         self.path  # noqa: B018  refuses invalid options of the path
+        if is_auto(self.source):
+            self._gradient(self.target)  # and those of what follows the search
 
     @cached_property
     def path(self) -> Gradient | Search:
@@ -390,7 +392,7 @@ class HedgedGradient(Wrapper[HedgedState]):
         mixture = Particles(points, np.concatenate([part * arm.weights for part, arm in zip(odds, arms)]))
         moved = state.inner is None or inner.stage != state.inner.stage
         return state.replace(
-            distribution=mixture.merged() if self.box.support is not None else mixture.positive(),
+            distribution=mixture.merged() if self.box.finite else mixture.positive(),
             stage=state.stage + 1,
             alpha=1.0 if np.array_equal(shares, self.solved) else inner.alpha,
             event=event,

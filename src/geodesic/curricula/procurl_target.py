@@ -86,7 +86,8 @@ class ProCuRLTarget(Curriculum[RecentState]):
         from scipy.spatial.distance import cdist
 
         here, there = (value * (1 - value) for value in (self.chance(state, points), self.chance(state, self.goals)))
-        return np.asarray(here * (np.exp(-cdist(points, self.goals)) * there).max(axis=1))
+        distances = cdist(self.space.relax(points), self.space.relax(self.goals))
+        return np.asarray(here * (np.exp(-distances) * there).max(axis=1))
 
     def chance(self, state: RecentState, points: FloatArray) -> FloatArray:
         """Estimate V, the chance of success.
@@ -101,7 +102,8 @@ class ProCuRLTarget(Curriculum[RecentState]):
         if state.high <= state.low:
             return np.zeros(len(points))
         scores = (state.recent.scores(self.score) - state.low) / (state.high - state.low)
-        return NadarayaWatson(state.recent.contexts, scores, self.bandwidth, self.space.unit_length).predict(points)
+        seen = self.space.relax(state.recent.contexts)
+        return NadarayaWatson(seen, scores, self.bandwidth, self.space.unit_length).predict(self.space.relax(points))
 
     @cached_property
     def goals(self) -> FloatArray:

@@ -118,9 +118,9 @@ class Search(Wrapper[SearchState]):
         better = scores > middle if middle == worst and scores.max() > worst else scores >= middle
         required = self.required(state)
         short = (required - float(state.recent.mean())) / max(required - worst, 1e-300)
-        centres = state.seen.contexts[better]
+        centres = self.space.relax(state.seen.contexts[better])
         chosen = centres[rng.integers(len(centres), size=self.particles)]
-        noise = min(short, 1.0) * SPREAD * self.space.sides * rng.standard_normal(chosen.shape)
+        noise = min(short, 1.0) * SPREAD * self.space.relaxed.sides * rng.standard_normal(chosen.shape)
         return state.replace(
             distribution=self.space.inside(chosen + noise),
             stage=state.stage + 1,

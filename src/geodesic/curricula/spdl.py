@@ -84,7 +84,8 @@ class SPDL(Curriculum[SPDLState]):
     conjugate gradients and a line search. (The authors' code has `bound="old-new"`, `idle=5` and no baseline.) A step
     that fails or does not improve is not taken; it is counted in `state.failures` and in the next stage's event. Source
     and target become Gaussians: with their moments if given, else with those of the particles, as `state.event` says.
-    The agent gets `particles` samples, clipped to the space.
+    The agent gets `particles` samples, clipped to the space and rounded to integers where it has some; categories are
+    refused.
 
     Args:
         source: Contexts the agent can learn from at the start.
@@ -127,6 +128,12 @@ class SPDL(Curriculum[SPDLState]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.space.categories:
+            named = ", ".join(self.space.categories)
+            raise InvalidInput(
+                f"expected contexts without categories for SPDL, which draws from a Gaussian, got {named}; "
+                "try the methods auto, gradient or currot"
+            )
         if (self.std_floor <= 0).any():
             raise InvalidInput(f"expected std_lower_bound to be positive, got {short_repr(self.std_lower_bound)}")
 

@@ -32,7 +32,10 @@ Seeds = int | Sequence[int | None] | None
 
 
 class ContextualMDP(FuncEnv[EnvState, jax.Array, jax.Array, jax.Array, jax.Array, None, jax.Array]):
-    """Base class of environments in JAX. A context is a float32 vector (d,).
+    """Base class of environments in JAX.
+
+    A context is a float32 vector (d,). It holds numbers and integers themselves, and a category by its place in the
+    list of categories.
 
     A subclass sets the three attributes below and implements these functions, which must be pure and handle one
     environment at a time:
@@ -173,8 +176,8 @@ class VectorContextualEnv(gym.vector.VectorEnv[NDArray[np.float32], Any, Any]):
     """Several copies of one contextual MDP.
 
     Contexts, seeds, `info` and the auto-reset modes are those of Gymnasium's SyncVectorEnv around as many
-    `ContextualEnv`s. `reset(options={"context": c})` names the context of all episodes (d,) or of each (n, d); with
-    "reset_mask" in the options, of each episode that is reset.
+    `ContextualEnv`s. `reset(options={"context": c})` states the context of all episodes, as an array (d,) or as values
+    by name, or of each (n, d); with "reset_mask" in the options, of each episode that is reset.
 
     Args:
         mdp: The contextual MDP.
@@ -296,7 +299,7 @@ class VectorContextualEnv(gym.vector.VectorEnv[NDArray[np.float32], Any, Any]):
         """The given context of each of n episodes, None where it is to be drawn."""
         if contexts is None:
             return [None] * n
-        points = self.context_space.check(np.atleast_2d(contexts), "context")
+        points = self.context_space.check(self.context_space.as_contexts(contexts), "context")
         if len(points) not in (1, n):
             raise InvalidInput(f"expected one context, or one for each of the {n} that are reset, got {len(points)}")
         return list(np.broadcast_to(points, (n, points.shape[1])))

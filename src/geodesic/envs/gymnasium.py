@@ -1,7 +1,8 @@
 """Gymnasium environments with a context: yours in a wrapper, and what ours share with it.
 
 All draw a context at every reset from a distribution that `set_distribution` replaces, unless
-`reset(options={"context": c})` names one. All report the context and the stage of its distribution in `info`.
+`reset(options={"context": c})` states one, as an array or as values by name. All report the context, as an array, and
+the stage of its distribution in `info`; `context_space.decode` translates the array to values by name.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from geodesic.checks import as_array, as_boolean, as_function, as_integer, check_instance
-from geodesic.contexts import ContextSpace, FloatArray, Particles, Side
+from geodesic.contexts import ContextSpace, FloatArray, Particles, Real, Side
 from geodesic.errors import InvalidInput, format_error, short_repr
 
 SetContext = Callable[..., None]  # set_context(env, **context)
-Contexts = ContextSpace | Mapping[str, Side]  # a space, or name and bounds of each value
+Contexts = ContextSpace | Mapping[str, Side] | gym.Space[Any]  # what `ContextSpace.of` takes
 LIBRARIES = ("gymnasium", "stable_baselines3")  # whose wrappers have no contexts
 SMALLEST_IMAGE = 36  # pixels; smaller grids are taken as vectors
 SUCCESS_KEYS = ("is_success", "success")  # what environments call it in `info`
@@ -74,7 +75,7 @@ class ContextSampler:
         if given is None:
             points = self.distribution.sample(rng, 1)
         else:
-            points = self.context_space.check(np.atleast_2d(as_array(given, "context")))
+            points = self.context_space.check(self.context_space.as_contexts(given))
         self.context, self.episode_stage = points[0], self.stage
         return self.context
 
@@ -90,9 +91,10 @@ def find_sampler(env: Env) -> ContextSampler | None:
     return env if isinstance(env, ContextSampler) else None
 
 
-def put_context(env: ContextSampler, **context: float) -> None:
+def put_context(env: ContextSampler, **context: Real) -> None:
     """Let the next episodes of a contextual environment have this context; the `set_context` of a `Task` around it."""
-    env.set_distribution(Particles(np.array([[*context.values()]])))
+    values = dict(zip(env.context_space.names, context.values()))
+    env.set_distribution(Particles(env.context_space.encode(values)[None]))
 
 
 class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
@@ -103,12 +105,14 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
 
     Args:
         env: The environment.
-        contexts: Name and bounds of each context value, or a `ContextSpace`.
-        set_context: A function `set_context(env, **context)`. It receives the environment that you made, without the
+        contexts: What each context value can be, as `ContextSpace.of` takes it.
+        set_context: A function `set_context(env, **context)`, which gets each value as a float, an integer or a
+            category. It receives the environment that you made, without the
             wrappers of Gymnasium and Stable-Baselines3 around it: your own outermost wrapper if there is one, else the
             environment itself. `env.unwrapped` is the environment below all wrappers.
-        observe_context: Append the context, scaled to [-1, 1], to a Box observation, or add it to a Dict observation as
-            the entry "context". An image becomes a Dict of "image" and "context".
+        observe_context: Append the context to a Box observation, or add it to a Dict observation as the entry
+            "context": numbers and integers scaled to [-1, 1], categories one-hot. An image becomes a Dict of "image"
+            and "context".
 
     Raises:
         InvalidInput: If an argument is invalid, or the observation space cannot take the context.
@@ -130,7 +134,7 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
             self, _disable_deepcopy=True, contexts=contexts, set_context=set_context, observe_context=observe_context
         )
         gym.Wrapper.__init__(self, env)
-        space = contexts if isinstance(contexts, ContextSpace) else ContextSpace.named(contexts)
+        space = ContextSpace.of(contexts)
         ContextSampler.__init__(self, space, space.uniform(1000, np.random.default_rng(0)))
         self.set_context = as_function(set_context, "set_context")
         self.observe_context = observe_context
@@ -145,7 +149,8 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
 
         Args:
             seed: Seeds the draws of contexts and the inner environment.
-            options: `"context"` names the context; the other options reach the inner environment.
+            options: `"context"` states the context, as an array or as values by name; the other options reach the
+                inner environment.
 
         Returns:
             The observation, and `info` with the context and its stage.
@@ -176,7 +181,7 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
         return self._with_context(obs), reward, terminated, truncated, {**info, **self.episode_info()}
 
     def _set_context(self, context: FloatArray) -> None:
-        values = dict(zip(self.context_space.names, context.tolist()))
+        values = self.context_space.decode(context)
         try:
             self.set_context(self._receiver, **values)
         except Exception as error:
@@ -197,7 +202,7 @@ class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.
 
     def _observed(self, context: FloatArray) -> NDArray[np.float32]:
         """The context as the agent observes it."""
-        return np.asarray(2 * self.context_space.to_unit(context[None])[0] - 1, np.float32)
+        return np.asarray(self.context_space.observe(context[None])[0], np.float32)
 
 
 def receiver_of(env: Env) -> Env:
@@ -264,14 +269,14 @@ def _extended(space: Space, contexts: ContextSpace) -> Space:
     if isinstance(space, gym.spaces.Dict):
         if "context" in space.spaces:
             raise InvalidInput("expected a Dict observation without an entry 'context'; try observe_context=False")
-        box = gym.spaces.Box(-1.0, 1.0, (contexts.dim,), np.float32)
+        box = gym.spaces.Box(-1.0, 1.0, (contexts.relaxed.dim,), np.float32)
         return gym.spaces.Dict({**space.spaces, "context": box})
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and np.issubdtype(space.dtype, np.floating):
-        ones = np.ones(contexts.dim, space.dtype)
+        ones = np.ones(contexts.relaxed.dim, space.dtype)
         low, high = np.concatenate([space.low, -ones]), np.concatenate([space.high, ones])
         return gym.spaces.Box(low, high, dtype=cast(Any, space.dtype).type)
     if is_image(space):
-        box = gym.spaces.Box(-1.0, 1.0, (contexts.dim,), np.float32)
+        box = gym.spaces.Box(-1.0, 1.0, (contexts.relaxed.dim,), np.float32)
         return gym.spaces.Dict({"image": space, "context": box})
     raise InvalidInput(
         f"expected a Dict, an image or a one-dimensional Box of floats to append the context to, got {space}; "

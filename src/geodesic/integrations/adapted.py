@@ -44,9 +44,11 @@ class Adapted(ContextualMDP):
 
     Args:
         physics: What a context changes.
-        contexts: Name and bounds of each context value, or a `ContextSpace`.
-        set_context: A function `set_context(physics, **context)` that returns the physics with the context.
-        observe_context: Append the context, scaled to [-1, 1], to the observation.
+        contexts: What each context value can be, as `ContextSpace.of` takes it.
+        set_context: A function `set_context(physics, **context)` that returns the physics with the context. Integers
+            and categories are int32, a category by its place in the list.
+        observe_context: Append the context to the observation: numbers and integers scaled to [-1, 1], categories
+            one-hot.
 
     Raises:
         InvalidInput: If an argument is invalid.
@@ -54,12 +56,13 @@ class Adapted(ContextualMDP):
 
     def __init__(self, physics: Physics, contexts: Contexts, set_context: SetContext, observe_context: bool) -> None:
         super().__init__()
-        self.context_space = contexts if isinstance(contexts, ContextSpace) else ContextSpace.named(contexts)
+        self.context_space = ContextSpace.of(contexts)
         self.physics = physics
         self.set_context = set_context
         self.observe_context = as_boolean(observe_context, "observe_context")
-        self._low = np.asarray(self.context_space.low, np.float32)
-        self._sides = np.asarray(self.context_space.sides if observe_context else self._low, np.float32)
+        relaxed = self.context_space.relaxed
+        self._low = np.asarray(relaxed.low, np.float32)
+        self._sides = np.asarray(relaxed.sides if observe_context else relaxed.low, np.float32)
 
     def reset_env(self, rng: jax.Array, physics: Physics) -> Step:
         """Start an episode with this physics."""
@@ -91,7 +94,7 @@ class Adapted(ContextualMDP):
         obs = jnp.ravel(state.obs).astype(jnp.float32)
         if not self.observe_context:
             return obs
-        return jnp.concatenate([obs, 2 * (context - self._low) / self._sides - 1])
+        return jnp.concatenate([obs, self._observed(context)])
 
     def reward(  # type: ignore[override]
         self, state: Step, action: jax.Array, next_state: Step, rng: jax.Array, context: jax.Array
@@ -107,10 +110,21 @@ class Adapted(ContextualMDP):
         names = self.context_space.names
         if context.shape != (len(names),):
             raise InvalidInput(f"expected contexts of {', '.join(names)}, shape ({len(names)},), got {context.shape}")
-        values = {name: context[index] for index, name in enumerate(names)}
+        values = {
+            name: context[index] if each is None else jnp.round(context[index]).astype(jnp.int32)
+            for index, (name, each) in enumerate(zip(names, self.context_space.values))
+        }
         call = f"set_context({type(self.physics).__name__}, {', '.join(names)})"
         with explain_errors(f"expected {call} to return the physics with the context, got "):
             return self.set_context(self.physics, **values)
+
+    def _observed(self, context: jax.Array) -> jax.Array:
+        """The context as the agent observes it, as `ContextSpace.observe` does."""
+        if self.context_space.one_hot is None:
+            return 2 * (context - self._low) / self._sides - 1
+        columns, places = self.context_space.one_hot
+        scaled = 2 * (context[columns] - self._low) / self._sides - 1
+        return jnp.where(places < 0, scaled, jnp.round(context[columns]) == places)
 
 
 def _raw(key: jax.Array) -> jax.Array:

@@ -38,10 +38,11 @@ def from_brax(
 
     Args:
         env: The environment, or the name of one of brax's.
-        contexts: Name and bounds of each context value, or a `ContextSpace`.
+        contexts: What each context value can be, as `ContextSpace.of` takes it.
         set_context: A function `set_context(sys, **context)` that returns the physics with the context: brax's
             `env.sys`, or Playground's `env.mjx_model`.
-        observe_context: Append the context, scaled to [-1, 1], to the observation.
+        observe_context: Append the context to the observation: numbers and integers scaled to [-1, 1], categories
+            one-hot.
         max_steps: The time limit; by default that of its wrappers or its configuration, else 1000.
 
     Returns:
@@ -73,7 +74,7 @@ class Brax(Adapted):
 
     Args:
         env: The environment without its wrappers.
-        contexts: Name and bounds of each context value, or a `ContextSpace`.
+        contexts: What each context value can be, as `ContextSpace.of` takes it.
         set_context: A function `set_context(sys, **context)`.
         observe_context: Append the context to the observation.
         max_steps: The time limit.

@@ -44,9 +44,11 @@ def from_gymnax(
     Args:
         env: The environment without its wrappers, or its name.
         params: Its params, the time limit among them; by default the environment's own.
-        contexts: Name and bounds of each context value, or a `ContextSpace`.
-        set_context: A function `set_context(params, **context)` that returns the params with the context.
-        observe_context: Append the context, scaled to [-1, 1], to the observation.
+        contexts: What each context value can be, as `ContextSpace.of` takes it.
+        set_context: A function `set_context(params, **context)` that returns the params with the context. Integers and
+            categories are int32, a category by its place in the list.
+        observe_context: Append the context to the observation: numbers and integers scaled to [-1, 1], categories
+            one-hot.
 
     Returns:
         The contextual MDP.
@@ -73,7 +75,7 @@ class Gymnax(Adapted):
     Args:
         env: The environment.
         params: Its params.
-        contexts: Name and bounds of each context value, or a `ContextSpace`.
+        contexts: What each context value can be, as `ContextSpace.of` takes it.
         set_context: A function `set_context(params, **context)`, or None to replace fields.
         observe_context: Append the context to the observation.
     """
@@ -116,7 +118,7 @@ def replace_fields(params: Params, **context: jax.Array) -> Params:
     new = {}
     for name, value in context.items():
         integer = jnp.issubdtype(jnp.asarray(getattr(params, name)).dtype, jnp.integer)
-        new[name] = jnp.round(value).astype(jnp.int32) if integer else value
+        new[name] = jnp.round(value).astype(jnp.int32) if integer else value.astype(jnp.float32)
     return params.replace(**new)
 
 

@@ -102,18 +102,18 @@ class Embedding(ReturnMetric):
     @property
     def net(self) -> Autoencoder:
         """The network."""
-        return Autoencoder(self.space.dim, self.latent)
+        return Autoencoder(self.space.relaxed.dim, self.latent)
 
     def as_inputs(self, x: FloatArray) -> Array:
-        """Scale contexts as the network takes them.
+        """Scale contexts as the network takes them, categories one-hot.
 
         Args:
             x: Contexts (n, d).
 
         Returns:
-            The inputs (n, d) of the network.
+            The inputs (n, m) of the network.
         """
-        return jnp.asarray(x if self.raw else 2 * self.space.to_unit(x) - 1, jnp.float32)
+        return jnp.asarray(self.space.relax(x) if self.raw else 2 * self.space.to_unit(x) - 1, jnp.float32)
 
 
 @dataclass(eq=False)
@@ -161,10 +161,10 @@ class Latent(Metric):
         return self.unit * np.asarray(latent, np.float64)
 
     def decode(self, z: FloatArray) -> FloatArray:
-        """Map latent points (n, latent) to contexts (n, d), clipped to their space."""
+        """Map latent points (n, latent) to contexts (n, d), the nearest in their space."""
         decoded = apply(self.metric.net, "decoder", self.params, jnp.asarray(z / self.unit, jnp.float32))
         x, space = np.asarray(decoded, np.float64), self.metric.space
-        return space.clip(x if self.metric.raw else space.low + (x + 1) / 2 * space.sides)
+        return space.round(x if self.metric.raw else space.relaxed.low + (x + 1) / 2 * space.relaxed.sides)
 
     def pairwise(self, x: FloatArray, y: FloatArray) -> FloatArray:
         """Compute the distances (n, m) between contexts x (n, d) and y (m, d)."""
@@ -183,7 +183,7 @@ class Autoencoder(nn.Module):
     """An encoder and a decoder, each an MLP with two hidden layers of 128 ReLU units.
 
     Args:
-        dim: Dimensions of the contexts.
+        dim: Dimensions of the contexts, categories one-hot.
         latent: Dimensions of the latent space.
     """
 

@@ -196,7 +196,8 @@ class ReturnLift(ReturnMetric):
         score: The score that J models: "return", "discounted_return" or "success".
 
     Raises:
-        InvalidInput: If the threshold is not above the worst return, or an option is invalid.
+        InvalidInput: If the threshold is not above the worst return, contexts have integers or categories, or an
+            option is invalid.
     """
 
     threshold: Number
@@ -205,6 +206,8 @@ class ReturnLift(ReturnMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.space.mixed:
+            raise InvalidInput("expected numbers as contexts, got integers or categories; try Embedding or Product")
         if not self.threshold > self.worst_return:
             raise InvalidInput(f"expected a threshold above the worst return {self.worst_return}, got {self.threshold}")
 

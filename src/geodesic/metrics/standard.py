@@ -11,6 +11,7 @@ from typing import Protocol
 from geodesic.contexts import ContextSpace, Score
 from geodesic.errors import InvalidInput, format_error
 from geodesic.metrics.base import Euclidean, LearnedMetric, Metric, as_any_metric
+from geodesic.metrics.product import Product
 from geodesic.registry import Registry, is_reference
 
 
@@ -43,10 +44,13 @@ class StandardMetric:
 
     Args:
         description: One line for `geodesic list`.
-        make: How every task with box contexts makes it, from (task, threshold); None if only some environments have it.
+        make: How every task that is not on a discrete space makes it, from (task, threshold); None if only some
+            environments have it.
         learned: Whether it is fitted while training. It then needs bounded contexts and a worst return.
         needs_threshold: Whether it needs a number as the threshold.
         colour: The colour in figures of a gradient curriculum that uses it (default: the method's).
+        mixed: Whether it is for spaces with integers or categories only (True), or not for them (False); None: for
+            boxes and for them.
     """
 
     description: str
@@ -54,10 +58,15 @@ class StandardMetric:
     learned: bool = False
     needs_threshold: bool = False
     colour: str | None = None
+    mixed: bool | None = None
 
 
 def _l2(task: TaskFacts, threshold: float) -> Metric:
     return Euclidean(task.space.sides if task.space.bounded else None)
+
+
+def _product(task: TaskFacts, threshold: float) -> Metric:
+    return Product(task.space)
 
 
 def _embedding(task: TaskFacts, threshold: float, raw: bool = False) -> LearnedMetric:
@@ -75,7 +84,8 @@ def _return_lift(task: TaskFacts, threshold: float) -> LearnedMetric:
 
 
 STANDARD = {
-    "l2": StandardMetric("straight lines between contexts", _l2),
+    "l2": StandardMetric("straight lines between contexts", _l2, mixed=False),
+    "product": StandardMetric("each number, integer and category along its own way", _product, mixed=True),
     "graph": StandardMetric("shortest paths between discrete contexts"),
     "contextual": StandardMetric("the exact contextual distance of a tabular environment (Algorithm 3)"),
     "optimal-returns": StandardMetric("difference of the best returns of a tabular environment, from value iteration"),
@@ -92,6 +102,7 @@ STANDARD = {
         learned=True,
         needs_threshold=True,
         colour="#882255",
+        mixed=False,
     ),
     "embedding-raw": StandardMetric(
         "the embedding in units of contexts and returns, as in the authors' code", partial(_embedding, raw=True), True
@@ -156,7 +167,8 @@ def standard_names(task: TaskFacts) -> tuple[str, ...]:
     """List the metrics that every task with such contexts has: none on a discrete space."""
     if task.space.support is not None:
         return ()
-    return tuple(name for name, metric in STANDARD.items() if metric.make and not missing(name, task))
+    known = {name: metric for name, metric in STANDARD.items() if metric.mixed in (None, task.space.mixed)}
+    return tuple(name for name, metric in known.items() if metric.make and not missing(name, task))
 
 
 def missing(name: str, task: TaskFacts) -> str | None:
@@ -164,6 +176,8 @@ def missing(name: str, task: TaskFacts) -> str | None:
     metric = STANDARD.get(name)
     if metric is None or not metric.learned or task.space.support is not None:
         return None
+    if metric.mixed is False and task.space.mixed:
+        return "contexts without integers and categories"
     if not task.space.bounded:
         return "bounded contexts"
     if task.least is None:

@@ -73,6 +73,10 @@ def _options(value: object, name: str) -> dict[str, Any]:
     return dict(options)
 
 
+def _categories(value: object, name: str) -> dict[str, list[str]]:
+    return {key: _names(each, f"{name} of {short_repr(key)}") for key, each in _options(value, name).items()}
+
+
 def _fingerprints(value: object, name: str) -> dict[str, str]:
     fingerprints = _options(value, name)
     as_strings(list(fingerprints.values()), f"the values of {name}")
@@ -110,6 +114,7 @@ class RunConfig:
         eval_every: Segments between two evaluations.
         eval_episodes: Episodes of an evaluation.
         eval_policy: The policy that is evaluated, "deterministic" or "stochastic".
+        categories: The categories of each context value that has some, which tables hold as their places in the list.
         options: Options of the method.
         learner_options: Hyperparameters of the learner.
         objects: Parts that were passed as objects, with a fingerprint of each: whoever resumes the run has to pass
@@ -134,6 +139,7 @@ class RunConfig:
     eval_every: int = field(metadata={"rule": as_count})
     eval_episodes: int = field(metadata={"rule": _at_most(MOST_AT_ONCE)})
     eval_policy: str = field(metadata={"rule": _one_of(*POLICIES)})
+    categories: dict[str, list[str]] = field(default_factory=dict, metadata={"rule": _categories})
     options: dict[str, Any] = field(default_factory=dict, metadata={"rule": _options})
     learner_options: dict[str, Any] = field(default_factory=dict, metadata={"rule": _options})
     objects: dict[str, str] = field(default_factory=dict, metadata={"rule": _fingerprints})

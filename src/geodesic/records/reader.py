@@ -111,6 +111,12 @@ class RunResult:
         return tuple(map(printable, self.config.contexts))
 
     @property
+    def categories(self) -> dict[str, list[str]]:
+        """The categories of each context value that has some."""
+        named = self.config.categories.items()
+        return {printable(name): list(map(printable, values)) for name, values in named}
+
+    @property
     def metric(self) -> str | None:
         """The name of its metric, if its method uses one."""
         return self.config.metric

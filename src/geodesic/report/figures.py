@@ -89,7 +89,8 @@ def write_comparison_figures(
         figures["contexts"] = contexts.moments(runs, scene, at)
         staged = [run for run in runs if len(path_stages(run)) > 1]
         if scene.plot.cells is None and any(_is_refitted(run) or (run.stages.infeasible > 0).any() for run in staged):
-            paths = {label: [stage_path(run) for run in group] for label, group in by_label(staged).items()}
+            groups = by_label(staged).items()
+            paths = {label: [stage_path(run, scene.space) for run in group] for label, group in groups}
             figures["paths"] = stages.path_summary(staged, paths)
     return _save(folder, figures, also)
 

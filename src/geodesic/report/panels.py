@@ -13,17 +13,20 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import PowerNorm, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
-from geodesic.contexts import FloatArray, Particles
+from geodesic.contexts import ContextSpace, FloatArray, Particles
 from geodesic.records.schema import StageDistribution
 from geodesic.report.scene import Plane, Scene
 from geodesic.report.style import FAINT, GOAL, HEAT, INK, WALL, evenly, goal_key
 
 BINS = 20
+MOST_BARS = 40
 TICKS = 4
 CHARACTERS = 30  # of tick labels that fit below a panel
 FINE = 999  # steps of a coordinate or a fraction in a page
@@ -66,7 +69,10 @@ def panels_of(scene: Scene, shown: Sequence[Particles | None] = ()) -> list[Pane
         return [CellPanel(scene, shown)]
     if scene.space.dim > 1:
         return [PlanePanel(scene, plane) for plane in scene.planes]
-    return [LinePanel(scene)] if scene.space.support is None else [BarPanel(scene, scene.space.support)]
+    if scene.space.support is not None:
+        return [BarPanel(scene, np.unique(scene.space.support[:, 0]))]
+    (part,) = scene.space.parts()
+    return [LinePanel(scene) if isinstance(part, tuple) or len(part) > MOST_BARS else BarPanel(scene, part)]
 
 
 def integers(panel: Panel, stage: StageDistribution) -> list[int]:
@@ -124,12 +130,12 @@ class LinePanel(MassPanel):
 
 
 class BarPanel(MassPanel):
-    """A discrete space of one value: a bar for each point of the support, in order, evenly spaced."""
+    """A discrete space of one value: a bar for each of the values (n,), in order, evenly spaced."""
 
-    def __init__(self, scene: Scene, support: FloatArray) -> None:
+    def __init__(self, scene: Scene, values: FloatArray) -> None:
         super().__init__(scene, "black outlines: the target", 0.0, 1.0)
-        self.values = np.unique(support[:, 0])
-        self.names = [f"{value:g}" for value in self.values]
+        self.values = values
+        self.names = category_names(scene.space, 0) or [f"{value:g}" for value in values]
         self.shape = {"kind": "bars", "left": -0.4, "right": 0.4, "names": self.names}
 
     def draw(self, axes: Axes, particles: Particles | None, colour: str) -> None:
@@ -156,35 +162,41 @@ class PlanePanel(Panel):
     def __init__(self, scene: Scene, plane: Plane) -> None:
         self.scene, self.plane = scene, plane
         self.labels = (scene.space.labels[plane[0]], scene.space.labels[plane[1]])
-        target = "crosses" if scene.space.support is None else "rings"
+        self.places = scene.places(plane)
+        target = {"crosses" if scene.places(each) is None else "rings": None for each in scene.planes}
         marks = {
-            f"black {target}: the target": scene.target is not None,
+            f"black {' and '.join(target)}: the target": scene.target is not None,
             "grey boxes: walls": scene.walls(plane),
             goal_key(scene.plot.goals, scene.plot.star): scene.goals(plane),
         }
         self.key = tuple(text for text, drawn in marks.items() if drawn)
         low = scene.low[list(plane)]
         width, height = sides = scene.high[list(plane)] - low
-        x, y = ((name, float(start), float(side) / FINE) for name, start, side in zip("xy", low, sides))
+        steps, first = scene.space.steps[list(plane)], scene.space.low[list(plane)]
+        x, y = (
+            (name, float(value), float(step)) if step > 0 else (name, float(start), float(side) / FINE)
+            for name, start, side, value, step in zip("xy", low, sides, first, steps)
+        )
         self.fields = (x, y, ("fraction", 0, FRACTION), ("progress", 0, FRACTION))
         self.aspect = float(height / width) if scene.to_scale(plane) else 1.0
-        area = (1200.0, 6.0, 60.0) if scene.space.support is None else (260.0, 0.0, 260.0)
-        self.shape = {"kind": "dots", "area": area}
+        area = (1200.0, 6.0, 60.0) if self.places is None else (260.0, 0.0, 260.0)
+        names = [category_names(scene.space, column) for column in plane]
+        self.shape = {"kind": "dots", "area": area, "names": names}
 
     def draw(self, axes: Axes, particles: Particles | None, colour: str) -> None:
-        """Draw the points over the walls, the goals and the target; on a support, over its empty points too."""
-        support, target = self.scene.space.support, self.scene.target
-        draw_plane(axes, self.scene, self.plane, margin=0.04 if support is None else 0.12)
-        if support is not None:
-            x, y = support[:, list(self.plane)].T
+        """Draw the points over the walls, the goals and the target; on few places, over the empty ones too."""
+        places, target = self.places, self.scene.target
+        draw_plane(axes, self.scene, self.plane, margin=0.12 if self.scene.space.support is not None else 0.04)
+        if places is not None:
+            x, y = places.T
             axes.scatter(x, y, s=4, color=FAINT, linewidth=0, zorder=1)
         else:
             self._crosses(axes)
         if particles is not None:
             x, y, fractions = in_plane(particles, self.plane)
-            sizes = areas(fractions) if support is None else 260 * fractions
+            sizes = areas(fractions) if places is None else 260 * fractions
             axes.scatter(x, y, s=sizes, color=[colour], alpha=0.6, linewidth=0, zorder=2)
-        if support is not None and target is not None:
+        if places is not None and target is not None:
             x, y, fractions = in_plane(target, self.plane)
             axes.scatter(x, y, s=260 * fractions, facecolor="none", edgecolor=INK, linewidth=0.7, zorder=3)
 
@@ -288,9 +300,30 @@ def draw_plane(
     (left, bottom), (right, top) = low - margin * (high - low), high + margin * (high - low)
     axes.set(xlim=(left, right), ylim=(bottom, top))
     axes.locator_params(nbins=TICKS)
+    for axis, column in zip((axes.xaxis, axes.yaxis), plane):
+        _name_ticks(axis, scene.space, column)
     for x0, y0, x1, y1 in scene.walls(plane):
         axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, color=WALL, alpha=alpha, linewidth=0, zorder=zorder))
     draw_stars(axes, scene.goals(plane))
+
+
+def category_names(space: ContextSpace, column: int) -> list[str] | None:
+    """Return the names of a value's categories; None if it has none."""
+    values = space.values[column]
+    return list(map(str, values)) if isinstance(values, tuple) else None
+
+
+def _name_ticks(axis: Axis, space: ContextSpace, column: int) -> None:
+    """Write categories at the ticks of an axis, and integers only at integers."""
+    names = category_names(space, column)
+    if names is not None:
+        axis.set_ticks(range(len(names)), names)
+        if axis is axis.axes.xaxis and sum(map(len, names)) > CHARACTERS * 2 // 3:
+            axis.set_tick_params(rotation=30)
+    elif space.steps[column] > 0:
+        integers = np.asarray(space.parts()[column])
+        few = len(integers) <= TICKS + 1
+        axis.set_major_locator(FixedLocator(integers.tolist()) if few else MaxNLocator(TICKS, integer=True))
 
 
 def draw_stars(axes: Axes, places: Sequence[tuple[float, float]], zorder: float = 5) -> None:

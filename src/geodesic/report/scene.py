@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
 from geodesic import tasks
 from geodesic.contexts import ContextSpace, FloatArray, Particles
 from geodesic.contexts.plot import Box, Plot
+from geodesic.contexts.values import grid_of
 from geodesic.errors import GeodesicError, InvalidInput
 from geodesic.records.origin import check_origin
 from geodesic.records.reader import RunResult
@@ -18,6 +21,8 @@ from geodesic.tasks.task import Task
 Plane = tuple[int, int]  # the two columns of a context that are drawn along x and y
 
 MOST_PLANES = 4  # more rows for each method would be unreadable
+NO_NAMES: Mapping[str, Sequence[str]] = MappingProxyType({})
+MOST_PLACES = 400  # that contexts can have in a plane, if they are drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +65,30 @@ class Scene:
         return cls(low, high, task.space, task.plot, task.target_particles, _planes(task.space, task.plot))
 
     @classmethod
-    def of_points(cls, shown: Sequence[Particles], names: Sequence[str] = ()) -> Scene:
+    def of_points(
+        cls,
+        shown: Sequence[Particles],
+        names: Sequence[str] = (),
+        categories: Mapping[str, Sequence[str]] = NO_NAMES,
+    ) -> Scene:
         """Build the scene of an unknown task: the box that the distributions fill.
 
         Args:
             shown: The distributions that will be drawn.
             names: The names of the context values, d of them.
+            categories: The categories of some values, by their names.
 
         Returns:
             The scene.
         """
         d = shown[0].dim
         unknown = np.full(d, np.inf)
-        space = ContextSpace(-unknown, unknown, names=names if len(set(names)) == d else None)
+        known = names if len(set(names)) == d else [str(k) for k in range(d)]
+        space = ContextSpace(-unknown, unknown, names=known)
+        values = [tuple(categories.get(name, ())) or None for name in known]
+        with suppress(InvalidInput):  # a forged list of categories
+            named = ContextSpace(-unknown, unknown, names=known, values=values)
+            space = named if all(named.contains(particles.points).all() for particles in shown) else space
         return cls(*_frame(space, shown), space, Plot(), None, _planes(space, Plot()))
 
     def walls(self, plane: Plane) -> tuple[Box, ...]:
@@ -83,8 +99,17 @@ class Scene:
         """Return the goals in a plane."""
         return self.plot.goals if plane == self.planes[0] else ()
 
+    def places(self, plane: Plane) -> FloatArray | None:
+        """Return the places (n, 2) that contexts can have in a plane; None if there are too many."""
+        if self.space.support is not None:
+            return self.space.support[:, list(plane)]
+        parts = self.space.parts()
+        return grid_of([parts[column] for column in plane], MOST_PLACES) if self.space.mixed else None
+
     def to_scale(self, plane: Plane) -> bool:
         """Whether both axes of a plane can have one scale without the panel becoming too narrow."""
+        if any(isinstance(self.space.values[column], tuple) for column in plane):
+            return False
         width, height = (self.high - self.low)[list(plane)]
         return bool(1 / 3 <= width / height <= 3)
 
@@ -110,7 +135,7 @@ def scene_of(runs: Sequence[RunResult], task: Task | None = None, trust: bool = 
     try:
         return Scene.of_task(task_of(runs[0], trust), shown)
     except GeodesicError:
-        return Scene.of_points(shown, runs[0].contexts)
+        return Scene.of_points(shown, runs[0].contexts, runs[0].categories)
 
 
 def task_of(run: RunResult, trust: bool = False) -> Task:
@@ -142,11 +167,11 @@ def _check_fit(task: Task, particles: Particles) -> None:
 
 
 def _frame(space: ContextSpace, shown: Sequence[Particles]) -> tuple[FloatArray, FloatArray]:
-    """The bounds where they are finite, else those of the distributions; no side has length zero."""
+    """The bounds where they are finite, else those of the distributions; integers and categories are in the middle."""
     points = np.concatenate([particles.points for particles in shown])
     lower = np.where(np.isfinite(space.low), space.low, points.min(axis=0))
     upper = np.where(np.isfinite(space.high), space.high, points.max(axis=0))
-    room = np.where(upper > lower, 0.0, 0.5)
+    room = np.where(space.steps > 0, space.steps / 2, np.where(upper > lower, 0.0, 0.5))
     return lower - room, upper + room
 
 

@@ -49,6 +49,9 @@ class CurriculumPlan:
         rows = [f"{self.task.name}: W(source, target) = {self.length:.4g} under {self.metric}, {precision}"]
         for alpha, there in zip(self.alphas, self.paths[self.geodesic]):
             mean = np.array2string(there.mean(), precision=2)
+            if (space := self.task.space).mixed:
+                means = zip(space.relaxed.names, there.weights @ space.relax(there.points))
+                mean = ", ".join(f"{name} {value:.3g}" for name, value in means)
             rows.append(f"  alpha {alpha:<5g} mean context {mean}, infeasible {self.task.infeasible(there):.0%}")
         return rows
 

@@ -27,17 +27,16 @@ from geodesic.checks import (
     explain_errors,
     optional,
 )
-from geodesic.contexts import SCORES, ContextSpace, Particles, Score, Side
+from geodesic.contexts import SCORES, ContextSpace, Particles, Real, Score
 from geodesic.contexts.plot import Plot
 from geodesic.curricula.base import AUTO, ENOUGH, Threshold, as_threshold, is_auto
-from geodesic.envs.gymnasium import ContextWrapper, Env, SetContext, find_sampler, time_limit
+from geodesic.envs.gymnasium import Contexts, ContextWrapper, Env, SetContext, find_sampler, time_limit
 from geodesic.errors import InvalidInput, UnknownName, format_error, short_repr
 from geodesic.metrics import standard
 from geodesic.metrics.base import LearnedMetric, Metric, as_any_metric
 
-Range = Mapping[
-    str, float | tuple[float, float]
-]  # a value, or bounds within which it is uniform, for each context value
+# for each context value one of its values, the bounds (low, high) of several, or a list of integers or categories
+Range = Mapping[str, Real | tuple[float, float] | range | Sequence[int | str | bool]]
 Distribution = Particles | Range | Callable[[np.random.Generator], Particles]
 Automatic = Literal["auto"]
 Policy = Literal["deterministic", "stochastic"]
@@ -103,11 +102,12 @@ class Task:
     Args:
         env: A `ContextualMDP` in JAX, the id of a Gymnasium environment, or a function without arguments that makes
             one. If there is a `ContextWrapper` around it already, its contexts and setter are used.
-        contexts: Name and bounds of each context value, `{"length": (0.05, 1.0), "gravity": (2.0, 30.0, "m/s²")}`, or
-            a `ContextSpace` (default: the environment's own).
-        source: Where training starts: `Particles`, ranges such as `{"length": 0.5, "gravity": (9, 10)}` (uniform within
-            them), a function of a generator, or `"auto"`, which searches the space until the threshold is first met
-            (default: the environment's own, else `"auto"`).
+        contexts: What each context value can be: bounds, `{"length": (0.05, 1.0), "gravity": (2.0, 30.0, "m/s²")}`,
+            integers, `{"obstacles": range(10)}`, or categories, `{"opponent": ["passive", "chaser"]}`; or a
+            `ContextSpace`, or a `Box`, a `Discrete` or a `Dict` of Gymnasium (default: the environment's own).
+        source: Where training starts: `Particles`; ranges such as `{"length": 0.5, "gravity": (9, 10)}`, uniform within
+            them, of integers and categories also a list of values; a function of a generator; or `"auto"`, which
+            searches the space until the threshold is first met (default: the environment's own, else `"auto"`).
         target: Where training should lead, likewise.
         threshold: A stage is mastered above this mean score; or `"auto"`: 0.8 for successes, and for returns relative
             to what the agent has shown it can earn (`geodesic.curricula.AutoThreshold`).
@@ -117,12 +117,14 @@ class Task:
         worst_return: The lowest possible score; needed by SPDL and the learned metrics.
         best_return: Contexts (n, d) -> upper bounds (n,) on the return, so that an unreachable threshold is refused.
         is_feasible: Contexts (n, d) -> which of them can be solved at all; used in reports only.
-        set_context: `set_context(env, **context)` puts a context into the environment; see `ContextWrapper`.
+        set_context: `set_context(env, **context)` puts a context into the environment: floats, integers and
+            categories by name; see `ContextWrapper`.
         observe_context: Whether the agent observes the context.
         metric: The default metric: a name, a reference, or what `metrics` takes.
         metrics: More metrics by name: a `Metric`, a `LearnedMetric`, a class of metrics, or a function
             `(task, threshold)` that makes one.
-            Boxes have "l2", "embedding", "return-lift" and "embedding-raw"; discrete spaces have none.
+            Boxes have "l2", "embedding", "return-lift" and "embedding-raw"; spaces with integers or categories have
+            "product" in place of "l2", and no "return-lift"; discrete spaces have none.
         available_metrics: The names on offer, if not all of them are or if the environment has metrics.
         source_moments: (mean, covariance) of the source for methods that only know Gaussians (default: fitted).
         target_moments: The same for the target.
@@ -153,7 +155,7 @@ class Task:
     """
 
     env: Any
-    contexts: ContextSpace | Mapping[str, Side] | None = None
+    contexts: Contexts | None = None
     source: Distribution | Automatic | None = None
     target: Distribution | None = None
     threshold: Threshold = AUTO
@@ -227,7 +229,8 @@ class Task:
         if self.contexts is None:
             object.__setattr__(self, "contexts", own)
         bounds = zip((self.space.low, self.space.high), (own.low, own.high))
-        if self.space.names != own.names or not all(np.array_equal(mine, its) for mine, its in bounds):
+        same = (self.space.names, self.space.values) == (own.names, own.values)
+        if not same or not all(np.array_equal(mine, its) for mine, its in bounds):
             raise InvalidInput(
                 "expected contexts= as in the environment's ContextWrapper, got others; try no contexts="
             )
@@ -252,7 +255,7 @@ class Task:
             raise InvalidInput(
                 'expected contexts=, such as {"length": (0.05, 1.0)}: name and bounds of each context value'
             )
-        return given if isinstance(given, ContextSpace) else ContextSpace.named(given)
+        return ContextSpace.of(given)
 
     @property
     def searches(self) -> bool:
@@ -469,7 +472,7 @@ class Task:
             name = self.space.names[0]
             raise InvalidInput(f'expected {side}=, such as {{"{name}": (low, high)}} or Particles(points)')
         if isinstance(given, Mapping):
-            given = uniform_within(given, self.space, side)
+            given = self.space.uniform(PARTICLES, np.random.default_rng(seed), given, side)
         with explain_errors(f"expected {side}(rng) to return Particles, got "):
             made = given(np.random.default_rng(seed)) if callable(given) else given
         if not isinstance(made, Particles):
@@ -486,27 +489,6 @@ def _name_of(env: object) -> str:
         return env
     name = getattr(env, "__name__", type(env).__name__)
     return "task" if name in ("<lambda>", "partial") else str(name)
-
-
-def uniform_within(ranges: Range, space: ContextSpace, what: str) -> Callable[[np.random.Generator], Particles]:
-    """The uniform distribution within the ranges given for each context value."""
-    if set(ranges) != set(space.names):
-        raise InvalidInput(
-            f"expected {what} to give a value or a range for each of {', '.join(space.names)}, "
-            f"got {', '.join(map(str, ranges))}"
-        )
-    sides = [ranges[name] for name in space.names]
-    if space.support is not None:
-        raise InvalidInput(f"expected {what} to be Particles on the support of a discrete context space, got ranges")
-    try:
-        pairs = [side if isinstance(side, (tuple, list)) else (side, side) for side in sides]
-        low, high = np.array([(as_number(a, what), as_number(b, what)) for a, b in pairs]).T
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"expected {what} as {{name: value or (low, high)}}, got {short_repr(dict(ranges))}"
-        ) from error
-    n = 1 if (low == high).all() else PARTICLES
-    return lambda rng: Particles.uniform(low, high, n, rng)
 
 
 def _as_options(value: object, name: str) -> Mapping[str, Mapping[str, Any]]:

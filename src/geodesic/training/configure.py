@@ -70,6 +70,7 @@ def configure(
         task=task.reference or task.name,
         name=task.name,
         contexts=list(task.space.names),
+        categories={name: [str(each) for each in values] for name, values in task.space.categories.items()},
         method=name,
         options=options,
         label=label_of(task, method, metric, level, learner, backend),

@@ -361,9 +361,12 @@ class CurriculumSession:
         infeasible = self.task.infeasible(state.distribution)
         details = format_details(self.curriculum.scalars(state))
         folder.stage(new, state.kind, state.event, infeasible, self._distance(state), details)
-        names, stds = self.task.space.names, np.sqrt(np.diag(state.distribution.cov()))
-        means = {f"context/{name} mean": float(mean) for name, mean in zip(names, state.distribution.mean())}
-        folder.scalars(step, means | {f"context/{name} std": float(std) for name, std in zip(names, stds)})
+        summary = self.task.space.summary(state.distribution)
+        folder.scalars(step, {f"context/{name}": value for name, value in summary.items()})
 
     def _distance(self, state: State) -> float:
-        return float(np.linalg.norm(state.distribution.mean() - self.task.target_particles.mean()))
+        here, there = (
+            each.weights @ self.task.space.relax(each.points)
+            for each in (state.distribution, self.task.target_particles)
+        )
+        return float(np.linalg.norm(here - there))

@@ -113,20 +113,19 @@ class Geodesic:
         if t in (0.0, 1.0):
             return self.target if t else self.source
         points, fractions = self.metric.interpolate(*self.ends, t)
-        mass = (self.plan.mass[:, None] * fractions).ravel()
-        points = points.reshape(len(mass), -1)
+        mass = self.plan.mass[:, None] * fractions
         if isinstance(self.metric, Finite):
-            index = self.metric.index(points)
-            return Particles(self.metric.support, np.bincount(index, mass, len(self.metric.support)))
-        return Particles(points, mass)
+            index = self.metric.index(points.reshape(mass.size, -1))
+            return Particles(self.metric.support, np.bincount(index, mass.ravel(), len(self.metric.support)))
+        return _particles(points, mass)
 
 
 @dataclass(eq=False)
 class Trajectories:
     """The trajectories of n particles, which move independently: their positions at t = 0, 1 / k, ..., 1, the knots.
 
-    `Geodesic` moves the atoms of its plan to the same t. Here each has its own knot 0, ..., k. Under a metric on a
-    finite support a particle is split between up to two points; its value is then the lower one of theirs.
+    `Geodesic` moves the atoms of its plan to the same t. Here each has its own knot 0, ..., k. Between two nodes of a
+    graph, two integers or two categories, a particle is split into parts; its value is then the lowest one of theirs.
 
     Args:
         points: The positions at each knot, (k + 1, n, parts, d).
@@ -175,11 +174,11 @@ class Trajectories:
         if (knots == 0).all() or (knots == self.knots).all():
             return self.ends[1] if knots.any() else self.ends[0]
         particles = np.arange(len(self))
-        mass = (self.mass[:, None] * self.fractions[knots, particles]).ravel()
+        mass = self.mass[:, None] * self.fractions[knots, particles]
         if self.graph is None:
-            return Particles(self.points[knots, particles].reshape(len(mass), -1), mass)
+            return _particles(self.points[knots, particles], mass)
         index = self.index[knots, particles].ravel()
-        return Particles(self.graph.support, np.bincount(index, mass, len(self.graph.support)))
+        return Particles(self.graph.support, np.bincount(index, mass.ravel(), len(self.graph.support)))
 
     def values(self, value: Values, knots: Knots, particles: Knots) -> FloatArray:
         """The value (m, r) of each of the particles (m,) at each of its knots (m, r): the lowest of its parts."""
@@ -190,6 +189,13 @@ class Trajectories:
         else:
             found = value(self.graph.support)[self.index[knots, particles]]
         return np.asarray(np.where(self.fractions[knots, particles] > 0, found, np.inf).min(axis=-1))
+
+
+def _particles(points: FloatArray, mass: FloatArray) -> Particles:
+    """The parts (n, k, d) of atoms with their mass (n, k), the first parts of all atoms first."""
+    if mass.shape[1] == 1:
+        return Particles(points[:, 0], mass[:, 0])
+    return Particles(points.swapaxes(0, 1).reshape(mass.size, -1), mass.T.ravel()).positive()
 
 
 def solve(source: Particles, target: Particles, metric: Metric) -> Plan:

@@ -144,9 +144,13 @@ def test_a_success_rate_can_be_required_and_is_if_the_environment_reports_succes
 
 
 def test_without_a_space_contexts_are_compared_in_a_box_around_both_ends():
-    np.testing.assert_allclose(gd.Gradient(SOURCE, TARGET).unit, [10.0])
-    np.testing.assert_allclose(gd.Gradient(SOURCE, TARGET, space=gd.ContextSpace([0.0], [np.inf])).unit, [10.0])
-    np.testing.assert_allclose(gd.Gradient(SOURCE, TARGET, space=gd.ContextSpace([0.0], [30.0])).unit, [30.0])
+    np.testing.assert_allclose(gd.Gradient(SOURCE, TARGET).box.unit_length, [10.0])
+    np.testing.assert_allclose(
+        gd.Gradient(SOURCE, TARGET, space=gd.ContextSpace([0.0], [np.inf])).box.unit_length, [10.0]
+    )
+    np.testing.assert_allclose(
+        gd.Gradient(SOURCE, TARGET, space=gd.ContextSpace([0.0], [30.0])).box.unit_length, [30.0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from clocks import Clock, particles, set_rings, task
 from geodesic.errors import CheckpointError, InvalidInput, MissingExtra
 from geodesic.integrations.sb3.evaluation import Evaluator
 from geodesic.records import load_comparison, load_run
+from mixed_walk import mixed_walk
 
 torch.set_num_threads(1)
 SMALL = {"net_arch": [8]}
@@ -318,3 +319,16 @@ def test_a_missing_extra_is_named(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(MissingExtra, match=r"not installed; try: pip install 'geodesic-rl\[sb3\]'"):
         _ = gd.sb3
+
+
+def test_contexts_with_integers_and_categories(tmp_path):
+    task = mixed_walk(evaluation=gd.EvaluationSettings(episodes=3))
+    model = ppo(env=make_vec_env(task.make, n_envs=2))
+    model.learn(300, callback=callback(tmp_path, task=task))
+    run = load_run(tmp_path)
+    assert run.finished
+    assert task.space.contains(run.episodes.contexts).all()
+    assert run.categories == {"steering": ["straight", "mirrored", "slow"]}
+    other = mixed_walk(contexts={**task.contexts, "steering": ["slow", "mirrored", "straight"]})
+    with pytest.raises(InvalidInput, match="expected environments with the task's contexts place, steering, cost"):
+        ppo(env=make_vec_env(other.make, n_envs=2)).learn(300, callback=callback(task=task))

@@ -15,6 +15,7 @@ from geodesic.curricula.gradient.staged import PathSegment, Staged, StagedState
 from geodesic.errors import InvalidInput
 from geodesic.metrics.base import Fitted, LearnedMetric, Metric
 from geodesic.metrics.graph import Finite
+from geodesic.metrics.product import default_metric
 from geodesic.transport.barycenter import barycenter as fixed_support_barycenter
 from geodesic.transport.geodesic import Geodesic, Knots, Trajectories
 
@@ -80,19 +81,21 @@ class Gradient(Staged):
     Args:
         source: Contexts the agent can learn from at the start.
         target: The contexts to master.
-        metric: The distance between contexts; None: Euclidean. A `LearnedMetric` is fitted during training.
+        metric: The distance between contexts; None: Euclidean, or `metrics.Product` on a space with integers or
+            categories. A `LearnedMetric` is fitted during training.
         pace: When a stage is over and where the next one lies: `FixedStep` (the paper's), `AdaptivePace`,
             `PerParticlePace` or your own `Pace`.
         threshold: A stage is mastered above this score; used by a pace without a threshold.
-        space: Where contexts live. It sets the unit in which a pace compares contexts, and says whether they are
-            discrete.
+        space: Where contexts live. A pace compares contexts in it, and it says whether they are discrete, or have
+            integers or categories.
         explore_steps: Environment steps of an exploration under a learned metric.
         barycenter: How the distribution of a stage is found under a known metric: `"plan"` reads it off one optimal
             plan; `"sinkhorn"` solves the paper's Algorithm 2 for discrete contexts, which spreads it by an entropy.
         score: The score of an episode that the pace looks at.
 
     Raises:
-        InvalidInput: If an argument is invalid, or contexts are discrete and there is no metric.
+        InvalidInput: If an argument is invalid, contexts are discrete and there is no metric, or the metric's paths
+            leave the space.
 
     Example:
         >>> import numpy as np
@@ -130,6 +133,8 @@ class Gradient(Staged):
             needed = "a metric on discrete contexts that is known before training and a pace without separate particles"
             got = f"{type(self.metric).__name__} and {type(self.pace).__name__}"
             raise InvalidInput(f'expected barycenter="sinkhorn" with {needed}, got {got}')
+        if self.space is not None and self.space.mixed and isinstance(self.metric, Metric):
+            _check_paths(self.metric, self.box, self.target)
 
     @property
     def discrete(self) -> bool:
@@ -138,10 +143,10 @@ class Gradient(Staged):
             return self.space.support is not None
         return np.array_equal(self.source.points, self.target.points) and self.source != self.target
 
-    @property
-    def unit(self) -> FloatArray:
-        """What contexts are divided by before they are compared, (d,)."""
-        return self.metric.space.unit_length if isinstance(self.metric, LearnedMetric) else super().unit
+    @cached_property
+    def box(self) -> ContextSpace:
+        """The bounded space in which contexts are compared."""
+        return self.metric.space if isinstance(self.metric, LearnedMetric) else super().box
 
     def path(self, alpha: float) -> Particles:
         """The distribution at alpha on the geodesic under a metric that is known, or Algorithm 2's barycenter."""
@@ -154,7 +159,7 @@ class Gradient(Staged):
         """The geodesic from source to target under a metric that is known."""
         if isinstance(self.metric, LearnedMetric):
             raise InvalidInput("expected a metric that is known before training, got one that is fitted to episodes")
-        return Geodesic(self.source, self.target, self.metric)
+        return Geodesic(self.source, self.target, self.metric or default_metric(self.space))
 
     @cached_property
     def trajectories(self) -> Trajectories:
@@ -240,6 +245,8 @@ class Gradient(Staged):
         trained = state.trained or self.source
         anchors = np.concatenate([trained.points, self.target.points])
         fitted = metric.fit(state.seen[-metric.memory :], rng, anchors)
+        if metric.space.mixed:
+            _check_paths(fitted, metric.space, self.target)
         onward = Geodesic(trained, self.target, fitted)
         if self.pace.path_knots:
             moved = self._begin_segment(state, onward, rng)
@@ -290,12 +297,26 @@ def picture(metric: Metric, path: Geodesic, space: ContextSpace, particles: int,
     return {**heat, **potential, **stress, "length": np.asarray(path.length)}
 
 
+def _check_paths(metric: Metric, space: ContextSpace, target: Particles) -> None:
+    """Refuse a metric whose paths lead through contexts that are between two integers or categories."""
+    start = space.uniform(CLOUD, np.random.default_rng(0)).points
+    end = target.points[np.arange(len(start)) % len(target)]
+    for t in (0.25, 0.5):
+        points, fractions = metric.interpolate(start, end, t)
+        if not space.contains(points[fractions > 0]).all():
+            raise InvalidInput(
+                f"expected a metric whose paths keep to integers and categories, got {type(metric).__name__}; try "
+                "geodesic.metrics.Product(space, distances), or a subclass of it with its own pairwise"
+            )
+
+
 def _heat_map(metric: Fitted, space: ContextSpace) -> Arrays:
     """J on a grid over the first two dimensions, the others at their middle: heat (rows y, columns x)."""
     cells = (np.arange(HEAT) + 0.5) / HEAT
-    sides = space.high - space.low
+    low, sides = space.low - space.steps / 2, space.high - space.low + space.steps  # as figures draw them
     second = min(1, space.dim - 1)
-    x, y = space.low[0] + cells * sides[0], space.low[second] + cells * sides[second]
+    x, y = low[0] + cells * sides[0], low[second] + cells * sides[second]
     grid = np.tile((space.low + space.high) / 2, (HEAT * HEAT, 1))
     grid[:, second], grid[:, 0] = np.repeat(y, HEAT), np.tile(x, HEAT)
-    return {"heat": metric.returns(grid).reshape(HEAT, HEAT), "heat_x": x, "heat_y": y}
+    heat = metric.returns(space.clip(grid) if space.mixed else grid)
+    return {"heat": heat.reshape(HEAT, HEAT), "heat_x": x, "heat_y": y}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 import numpy as np
 
 from geodesic.checks import Count, Fraction, Number, Positive, as_number, check_fields, check_instance, is_number
-from geodesic.contexts import EpisodeBatch, FloatArray, Particles, Score
+from geodesic.contexts import ContextSpace, EpisodeBatch, FloatArray, Particles, Score
 from geodesic.curricula.base import parameter_names
 from geodesic.curricula.regression import NadarayaWatson
 from geodesic.errors import InvalidInput, UnknownName, short_repr
@@ -40,7 +40,7 @@ class Pace(ABC):
         window: How many of the stage's latest scores `state.recent` keeps.
         memory: How many of the latest episodes, of any stage, `state.seen` keeps.
         threshold: A stage is mastered above this score; None: the curriculum's.
-        unit: What contexts are divided by before they are compared, (d,); set by the curriculum.
+        space: The space in which contexts are compared; set by the curriculum. None: as they are.
         score: Which score of an episode counts; set by the curriculum.
         individual: Whether particles move separately (`next_knots`) rather than all to one alpha.
         final_target: Whether the curriculum ends when it reaches the target. If not, the target can be left again.
@@ -60,7 +60,7 @@ class Pace(ABC):
     window: int = 20
     memory: int = 0
     threshold: float | None = None
-    unit: FloatArray = np.ones(1)
+    space: ContextSpace | None = None
     score: Score = "return"
     individual: ClassVar[bool] = False
     final_target: ClassVar[bool] = True
@@ -126,19 +126,19 @@ class Pace(ABC):
         """
         return False
 
-    def bind(self, threshold: float, unit: FloatArray, score: Score) -> Self:
+    def bind(self, threshold: float, space: ContextSpace, score: Score) -> Self:
         """This pace, with what a curriculum knows.
 
         Args:
             threshold: For a pace without a threshold.
-            unit: What contexts are divided by before they are compared, (d,).
+            space: The bounded space in which contexts are compared.
             score: Which score of an episode counts.
 
         Returns:
             A copy.
         """
         bound = copy.copy(self)
-        known = {"threshold": threshold if self.threshold is None else self.threshold, "unit": unit, "score": score}
+        known = {"threshold": threshold if self.threshold is None else self.threshold, "space": space, "score": score}
         for name, value in known.items():
             object.__setattr__(bound, name, value)  # paces may be frozen
         return bound
@@ -306,7 +306,12 @@ class AdaptivePace(Pace):
         margins = [seen.scores(self.score) - self.required + 1e-9 * max(1.0, abs(self.required))]
         if self.success > 0 and not np.isnan(seen.successes).any():
             margins.append(seen.successes - self.success + 1e-9)
-        return NadarayaWatson(seen.contexts, np.stack(margins, axis=1), self.bandwidth, self.unit).predict
+        values = np.stack(margins, axis=1)
+        if self.space is None:
+            return NadarayaWatson(seen.contexts, values, self.bandwidth).predict
+        space, unit = self.space, self.space.unit_length
+        model = NadarayaWatson(space.relax(seen.contexts), values, self.bandwidth, unit)
+        return lambda contexts: model.predict(space.relax(contexts))
 
     def stage_status(self, state: StagedState) -> str:
         """Return "mastered", "below the threshold", or nothing if there is nowhere to go or too few episodes ended."""

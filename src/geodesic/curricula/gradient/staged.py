@@ -153,7 +153,7 @@ class Staged(Curriculum[StagedState]):
         target: The distribution at alpha = 1.
         pace: When a stage is over, and where the next one lies.
         threshold: For a pace without a threshold.
-        space: Where contexts live; it sets the unit in which a pace compares them.
+        space: Where contexts live, in which a pace compares them.
     """
 
     follows_threshold: ClassVar[bool] = True
@@ -195,12 +195,8 @@ class Staged(Curriculum[StagedState]):
         paces = [options.get("pace", "fixed")] if options else PACES
         return list(dict.fromkeys([*parameter_names(cls), *(name for each in paces for name in options_of_pace(each))]))
 
-    @cached_property
-    def _unit(self) -> FloatArray:
-        return self.unit
-
     def bound_pace(self, state: StagedState) -> Pace:
-        """The pace with the threshold of a state, and the curriculum's unit and score.
+        """The pace with the threshold of a state, and the curriculum's space and score.
 
         Args:
             state: The state.
@@ -208,18 +204,16 @@ class Staged(Curriculum[StagedState]):
         Returns:
             A copy of the pace.
         """
-        return self.pace.bind(self.required(state), self._unit, self.score)
+        return self.pace.bind(self.required(state), self.box, self.score)
 
-    @property
-    def unit(self) -> FloatArray:
-        """What contexts are divided by before they are compared, (d,): the diagonal of the space gets length 1.
-
-        Without a bounded space, a box around source and target takes its place.
-        """
+    @cached_property
+    def box(self) -> ContextSpace:
+        """The bounded space in which contexts are compared; if there is none, a box around source and target."""
         if self.space is not None and self.space.bounded:
-            return self.space.unit_length
+            return self.space
         ends = np.concatenate([self.source.points, self.target.points])
-        return ContextSpace(ends.min(axis=0), ends.max(axis=0)).unit_length
+        values = None if self.space is None else self.space.values
+        return ContextSpace(ends.min(axis=0), ends.max(axis=0), values=values)
 
     @abstractmethod
     def path(self, alpha: float) -> Particles:

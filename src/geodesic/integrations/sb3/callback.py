@@ -261,7 +261,7 @@ def _check_environments(env: VecEnv, task: Task) -> None:
             "gd.ContextWrapper(env, contexts, set_context) around each"
         )
     for space in env.get_attr("context_space"):
-        if space.names != task.space.names:
+        if (space.names, space.values) != (task.space.names, task.space.values):
             raise InvalidInput(
                 f"expected environments with the task's contexts {', '.join(task.space.names)}, "
                 f"got {', '.join(space.names)}; try make_vec_env(task.make)"

@@ -157,7 +157,8 @@
       const [factor, least, most] = panel.area, moves = row.progress >= 0;
       const radius = Math.sqrt(Math.min(Math.max(factor * row.fraction, least), most) / Math.PI);
       const fill = moves ? viridis[Math.round(row.progress * (viridis.length - 1))] : colour;
-      const title = `${digits(row.x)}, ${digits(row.y)}: ${percent(row.fraction)}${moves ? `, progress ${row.progress.toFixed(2)}` : ""}`;
+      const word = (value, names) => (names ? names[value] : digits(value));
+      const title = `${word(row.x, panel.names[0])}, ${word(row.y, panel.names[1])}: ${percent(row.fraction)}${moves ? `, progress ${row.progress.toFixed(2)}` : ""}`;
       return element("circle", { cx: across(panel, row.x), cy: down(panel, row.y), r: radius, style: `fill: ${fill}; opacity: 0.65; stroke: var(--faint); stroke-width: ${moves ? 0.3 : 0}` }, title);
     },
     bars: (panel, row, colour) => {
