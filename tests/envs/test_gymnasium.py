@@ -137,7 +137,7 @@ def test_an_observation_that_cannot_be_extended_is_refused_unless_the_context_is
     with pytest.raises(InvalidInput) as caught:
         recorder(space, value)
     assert str(caught.value) == (
-        f"expected a Dict or a one-dimensional Box of floats to append the context to, got {named}; "
+        f"expected a Dict, an image or a one-dimensional Box of floats to append the context to, got {named}; "
         "try observe_context=False, or flatten the observation first"
     )
     env = recorder(space, value, observe_context=False)

@@ -540,9 +540,9 @@ def test_metrics_of_integers_and_categories():
     further = mixed_walk(metric=lambda task, threshold: gd.metrics.Product(task.space, {"steering": 3.0}))
     ends = np.array([[0.0, 0, 0]]), np.array([[0.0, 1, 0]])
     assert further.make_metric().pairwise(*ends) == 3 * task.make_metric().pairwise(*ends)
-    with pytest.raises(InvalidInput, match="expected contexts without integers and categories in task task"):
+    with pytest.raises(InvalidInput, match="expected contexts without integers and categories in task MixedWalk"):
         task.make_metric("return-lift")
-    with pytest.raises(InvalidInput, match="expected metric of task to be one of product, embedding"):
+    with pytest.raises(InvalidInput, match="expected metric of MixedWalk to be one of product, embedding"):
         mixed_walk(metric="l2")
 
 

@@ -237,7 +237,7 @@ class HedgedGradient(Wrapper[HedgedState]):
     space: ContextSpace | None = None
     waiting: Shares = (0.4, 0.2, 0.4)
     paying: Shares = (0.85, 0.05, 0.1)
-    direct: Shares = (0.15, 0.75, 0.1)
+    direct: Shares = (0.05, 0.9, 0.05)
     solved: Shares = (0.0, 0.9, 0.1)
     trial: Count = 60
     patience: Count = 200

@@ -307,7 +307,7 @@ def extend(
 
 
 def is_done(config: RunConfig, folder: Path) -> bool:
-    """Whether a folder holds a finished run of as many steps as its configuration asks for."""
+    """Whether a folder holds a finished run of as many steps as its configuration states."""
     return finished(folder) and read_config(folder).steps >= config.steps
 
 

@@ -64,8 +64,8 @@ class Probe:
     def play(self, place: Place, limit: int, seed: int = 0) -> Trace:
         """Play an episode, or its first `limit` steps: the same again for the same context and seed.
 
-        Observations in it are without the context that the wrapper appends. Of an environment in JAX they are its
-        states, since its observations may name a context that changes nothing.
+        Its observations lack the context that the wrapper appends. For an environment in JAX they are the states,
+        since an observation may include a context that changes nothing.
         """
         task = self.task
         rows: list[Row] = []
