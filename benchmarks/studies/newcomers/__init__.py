@@ -17,6 +17,10 @@ TASKS = (
     "invaders",
     "jumper",
     "drone",
+    "lock",
+    "pursuit",
+    "beam",
+    "treasure",
 )
 
 

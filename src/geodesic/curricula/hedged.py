@@ -304,7 +304,8 @@ class HedgedGradient(Wrapper[HedgedState]):
         changed = np.abs(shares - state.shares).max() > CHANGED
         drift = np.abs(np.log(self._odds(state, shares).clip(1e-3) / state.odds.clip(1e-3))).max()
         if changed or drift > DRIFTED:
-            return self._enter(state, inner, shares, "new shares" if changed else "new lengths", rng)
+            event = "new lengths" if np.array_equal(shares, state.shares) else "new shares"
+            return self._enter(state, inner, shares, event, rng)
         return state.replace(inner=inner)
 
     def snapshot(self, state: HedgedState) -> Arrays:
