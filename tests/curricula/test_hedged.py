@@ -134,6 +134,13 @@ def test_a_path_that_reached_the_target_is_not_given_up():
     assert states[-1].shares == pytest.approx([0.85, 0.05, 0.1])
 
 
+def test_a_path_on_which_alpha_keeps_rising_is_never_given_up():
+    patient = play(curriculum(patience=10**9), near, 60)
+    for one, other in zip(play(curriculum(), near, 60), patient):
+        assert one.distribution == other.distribution
+    assert patient[-1].tried > curriculum().patience
+
+
 def test_returns_tell_of_progress_before_the_first_success():
     method = curriculum(threshold=0.8, patience=100, score="success")
     rng, state = np.random.default_rng(0), None

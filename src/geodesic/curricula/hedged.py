@@ -107,7 +107,7 @@ class Record:
             return replace(self, recent=recent)
         mean, error = recent.mean(axis=0), recent.std(axis=0) / math.sqrt(window)
         clearly = np.maximum(ERRORS * error, GAIN * (self.best - self.first))
-        beaten = (mean > self.best) & (mean > self.best + clearly)
+        beaten = mean > self.best + clearly
         return Record(
             recent=recent,
             first=np.where(np.isnan(self.first), mean, self.first),
