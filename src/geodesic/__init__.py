@@ -26,7 +26,7 @@ from geodesic.transport import Geodesic, barycenter, wasserstein
 
 if TYPE_CHECKING:
     from geodesic import learners as learners
-    from geodesic.api import Result, compare, train
+    from geodesic.api import Result, compare, load, train
     from geodesic.envs.cmdp import ContextualMDP
     from geodesic.integrations import rllib as rllib  # left out of __all__, as sb3 is: they need extras
     from geodesic.integrations import sb3 as sb3
@@ -43,6 +43,7 @@ _LAZY = {
     "SAC": "geodesic.learners.sac",
     "compare": "geodesic.api",
     "learners": "geodesic.learners",
+    "load": "geodesic.api",
     "rllib": "geodesic.integrations.rllib",
     "sb3": "geodesic.integrations.sb3",
     "train": "geodesic.api",
@@ -79,6 +80,7 @@ __all__ = [
     "envs",
     "errors",
     "learners",
+    "load",
     "metrics",
     "records",
     "tasks",

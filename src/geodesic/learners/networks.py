@@ -97,6 +97,23 @@ class Moments(NamedTuple):
 Running = Moments | tuple[()]  # empty where observations are not normalised
 
 
+class ActingNetwork(NamedTuple):
+    """The part of a learner's state that chooses deterministic actions.
+
+    Args:
+        layers: The layers from observation to output. Discrete actions take the largest output; continuous ones the
+            first outputs.
+        activation: The function between layers.
+        moments: Moments by which observations are normalised; empty if they are not.
+        squash: Whether tanh maps outputs into the bounds of the actions; otherwise they are clipped.
+    """
+
+    layers: list[Layer]
+    activation: str
+    moments: Running
+    squash: bool
+
+
 def initial_moments(n_obs: int) -> Moments:
     """Moments before any observation: mean 0 and variance 1, with a weight of 1e-4 observations."""
     return Moments(jnp.float32(1e-4), jnp.zeros(n_obs), jnp.ones(n_obs))

@@ -152,6 +152,11 @@ class PPO(Hyperparameters):
         output = self._actor(state.params, normalize(state.moments, obs))
         return output if "log_std" in state.params else output.argmax(axis=-1)
 
+    def network(self, state: PPOState) -> networks.ActingNetwork:
+        """Return the network that `policy` evaluates, which makes policies portable."""
+        layers = [*state.params.get("trunk", ()), *state.params["actor"]]
+        return networks.ActingNetwork(layers, self.activation, state.moments, squash=False)
+
     def update(self, state: PPOState, transitions: Transitions, key: Key) -> tuple[PPOState, Metrics]:
         """Take the gradient steps of all epochs on one rollout; see `Learner.update`.
 

@@ -171,6 +171,10 @@ class SAC(Hyperparameters):
         mean, _ = self._gaussian(state.agent.actor, normalize(state.moments, obs))
         return unscale(jnp.tanh(mean), state)
 
+    def network(self, state: SACState) -> networks.ActingNetwork:
+        """Return the network that `policy` evaluates, which makes policies portable."""
+        return networks.ActingNetwork(state.agent.actor, self.activation, state.moments, squash=True)
+
     def update(self, state: SACState, transitions: Transitions, key: Key) -> tuple[SACState, Metrics]:
         """Store one rollout, then take gradient steps if more than `learning_starts` steps were seen.
 

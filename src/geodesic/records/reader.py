@@ -179,7 +179,7 @@ def load_comparison(folder: str | Path) -> list[RunResult]:
     """Read every run of a comparison that has started, ordered by method, label and seed."""
     seeds = [path for path in as_path(folder).glob("runs/*/seed-*") if path.is_dir() and any(path.iterdir())]
     if not seeds:
-        raise InvalidInput(f"expected {folder} to hold runs at runs/<label>/seed-<k>, got none")
+        raise InvalidInput(f"expected {folder} to hold config.json or runs at runs/<label>/seed-<k>, got neither")
     rank = {method: index for index, method in enumerate(REGISTRY)}
     runs = [load_run(path) for path in seeds]
     return sorted(runs, key=lambda run: (rank.get(run.method, len(rank)), run.label, run.seed))

@@ -11,12 +11,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
-from geodesic.contexts import FloatArray
+from geodesic.contexts import Arrays, FloatArray
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed, format_error
 from geodesic.learners.base import Learner
 from geodesic.records import (
@@ -27,16 +27,16 @@ from geodesic.records import (
     check_recorded_config,
     checkpoint,
     finished,
-    generations,
     read_config,
     run_exists,
 )
-from geodesic.records.archive import Check
 from geodesic.runs.executors.base import SAVE_EVERY, Job, run_name
+from geodesic.runs.policies import description_of, portable_policy
 from geodesic.runs.stopping import Stopping
 from geodesic.runtime import enable_compilation_cache
 from geodesic.tasks import Task
 from geodesic.training.agents import refuse_images
+from geodesic.training.best import with_policy
 from geodesic.training.compiled import CompiledTrainer
 from geodesic.training.configure import make_learner, task_of
 from geodesic.training.host import HostTrainer
@@ -144,9 +144,10 @@ class Batch:
 
     def save(self) -> None:
         """Write a checkpoint of every run, with everything that decides the rest of it."""
-        arrays = self.trainer.save()
+        arrays, policy = self.trainer.save(), self.trainer.description
+        meta = {"step": self.step, "segment": self.segment, "batch_members": self.batch_members, "policy": policy}
         for slot, session in self.running:
-            session.checkpoint(arrays[slot], segment=self.segment, batch_members=self.batch_members, slot=slot)
+            session.checkpoint(arrays[slot], **meta, slot=slot)
 
     def close(self) -> None:
         """Release the folders, whatever has been written to them."""
@@ -172,9 +173,9 @@ class Batch:
                 self.trainer.enter(slot, session.state.distribution, session.state.stage)
 
     def _evaluate(self) -> None:
-        evaluations = self.trainer.evaluate(self.seeds, self.step)
+        evaluations, policies = self.trainer.evaluate(self.seeds, self.step), self.trainer.save_policies()
         for slot, session in self.running:
-            session.log_evaluation(self.step, evaluations[slot])
+            session.log_evaluation(self.step, evaluations[slot], policies[slot])
 
 
 def start(
@@ -401,13 +402,18 @@ def load_policy(
     seed: int = 0,
     objects: Objects | None = None,
     trust: bool = False,
+    which: str = "last",
 ) -> Policy:
     """The trained agent of a run folder: observation -> action, as its Gymnasium environment has them.
 
-    trust: whether code that the folder names may be run although this user did not write it; see `check_origin`.
+    A deterministic policy of fully connected layers needs no code but this package's. Otherwise its task and learner
+    are loaded. trust: whether code that the folder names may then be run although this user did not write it; see
+    `check_origin`. which: "best" or "last".
     """
-    trainer, kept = _agent(folder, task, objects, trust)
-    return trainer.policy(kept.arrays, stochastic, seed)
+    if not stochastic and isinstance(description_of(folder), dict):
+        return portable_policy(folder, which)
+    trainer, arrays = _agent(folder, task, objects, trust, which)
+    return trainer.policy(arrays, stochastic, seed)
 
 
 def evaluate_contexts(
@@ -417,19 +423,26 @@ def evaluate_contexts(
     task: Task | None = None,
     objects: Objects | None = None,
     trust: bool = False,
+    which: str = "last",
 ) -> Evaluation:
     """Evaluate the trained agent of a run folder as the run does: an episode in each of the contexts (n, d)."""
-    trainer, kept = _agent(folder, task, objects, trust)
-    return trainer.evaluate_contexts(kept.arrays, contexts, seed)
+    trainer, arrays = _agent(folder, task, objects, trust, which)
+    return trainer.evaluate_contexts(arrays, contexts, seed)
 
 
-def _agent(folder: Path, task: Task | None, objects: Objects | None, trust: bool) -> tuple[Trainer, Checkpoint]:
-    """The trainer of a run, and its newest complete checkpoint."""
+def load_model(folder: Path, which: str, task: Task | None, objects: Objects | None, trust: bool) -> Any:
+    """The trained model of a run of Stable-Baselines3 or SBX, as an object of that library."""
+    trainer, arrays = _agent(folder, task, objects, trust, which)
+    return cast(Any, trainer).model(arrays, read_config(folder).seed)
+
+
+def _agent(folder: Path, task: Task | None, objects: Objects | None, trust: bool, which: str) -> tuple[Trainer, Arrays]:
+    """The trainer of a run, and the arrays of its newest complete checkpoint with the best or the last policy."""
     config = read_config(folder)
     check_origin(folder / "config.json", config, trust, task)
     check_recorded_config(folder, config)
     trainer = trainer_of([config], task_of(config, task), objects or Objects())
-    return trainer, _newest(folder, partial(checkpoint.require, trainer.shapes()))
+    return trainer, with_policy(checkpoint.load_newest(folder, partial(checkpoint.require, trainer.shapes())), which)
 
 
 def trainer_of(configs: Sequence[RunConfig], task: Task, objects: Objects | None = None) -> Trainer:
@@ -461,18 +474,7 @@ def _program(
 
 def segment_of(folder: Path) -> int | None:
     """The segment at which a run folder's last checkpoint was written; None without one."""
-    return _newest(folder).count("segment") if run_exists(folder) else None
-
-
-def _newest(folder: Path, check: Check = lambda headers: None) -> Checkpoint:
-    """The newest complete checkpoint of a folder, which another process may be writing."""
-    latest, previous = generations(folder)
-    try:
-        return checkpoint.load(latest, check)
-    except CheckpointError:
-        if not previous.exists():
-            raise
-        return checkpoint.load(previous, check)
+    return checkpoint.load_newest(folder).count("segment") if run_exists(folder) else None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from geodesic.records import Checkpoint, RunConfig, RunFolder, StageDistribution
 from geodesic.records.archive import Headers
 from geodesic.records.schema import format_details
 from geodesic.tasks.task import Task
+from geodesic.training.best import BestPolicy
 from geodesic.training.configure import curriculum_of
 from geodesic.training.objects import Objects
 from geodesic.training.reorder import release
@@ -149,6 +150,7 @@ class CurriculumSession:
         self.updates = 0
         self.train_score = math.nan
         self.target_score = math.nan
+        self.best = BestPolicy()
         self.curriculum_seconds = 0.0
         self.restored: Checkpoint | None = None  # what a resumed run continues from
         self._unwritten: list[Callable[[RunFolder], None]] = []
@@ -241,10 +243,14 @@ class CurriculumSession:
         self._record(partial(self._write_stage, step, self.state))
         return True
 
-    def log_evaluation(self, step: int, evaluation: Evaluation) -> None:
-        """Record an evaluation on the target."""
+    def log_evaluation(self, step: int, evaluation: Evaluation, policy: Arrays | None = None) -> None:
+        """Record an evaluation on the target.
+
+        policy: the arrays of a checkpoint that the evaluated actions depend on, which are kept if it is the best one.
+        """
         scores = evaluation.scores(self.task.score)
         self.target_score = float(scores.mean())
+        self.best.update(step, self.target_score, policy or {})
         state = self.state
         scalars = {
             "target/return": float(evaluation.returns.mean()),
@@ -281,7 +287,8 @@ class CurriculumSession:
         own = {CURRICULUM + name: value for name, value in self.curriculum.save(self.state).items()}
         waiting = {WAITING + name: column for name, column in zip(COLUMNS, self.waiting.columns())}
         seen = {"updates": self.updates, "train_score": self.train_score, "target_score": self.target_score}
-        self.folder.save({**agent, **own, **waiting}, {**seen, **meta})
+        best, kept = self.best.save()
+        self.folder.save({**agent, **best, **own, **waiting}, {**seen, **kept, **meta})
 
     def load_checkpoint(self, agent: Headers, unchecked: str | None = None, segment: int | None = None) -> Checkpoint:
         """Restore the curriculum from the last checkpoint (or that of a segment); no file is changed.
@@ -302,6 +309,7 @@ class CurriculumSession:
             check_state(state, waiting, self.task.space.dim)
             if type(self.curriculum).__module__.startswith("geodesic."):
                 check_numbers(kept, own)
+            best = BestPolicy.load(found)
             if state.stage != self.folder.last_stage:
                 raise CheckpointError(
                     f"expected stage {self.folder.last_stage}, the last one recorded, got {state.stage}"
@@ -310,7 +318,7 @@ class CurriculumSession:
             raise CheckpointError(f"{found.path} is of another version: it has no {error}") from error
         except (ValueError, TypeError, IndexError, OverflowError, GeodesicError) as error:
             raise CheckpointError(f"damaged checkpoint {found.path}: {format_error(error)}") from error
-        self.state, self.waiting, self.updates = state, waiting, found.count("updates")
+        self.state, self.waiting, self.best, self.updates = state, waiting, best, found.count("updates")
         self.train_score, self.target_score = found.number("train_score"), found.number("target_score")
         return found
 

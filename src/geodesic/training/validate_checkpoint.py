@@ -15,6 +15,7 @@ from geodesic.curricula import State
 from geodesic.errors import CheckpointError
 from geodesic.records import checkpoint
 from geodesic.records.archive import Header, Headers
+from geodesic.training.best import BEST
 
 if TYPE_CHECKING:
     from geodesic.learners.base import Learner, LearnerState
@@ -30,12 +31,16 @@ def check_members(
     """Refuse a checkpoint with members that the run does not have.
 
     agent: the members of its trainer, which must match exactly. own: what the curriculum saves in its first state;
-    sizes may differ, types and dimensions may not. unchecked: prefix of keys exempt from checks.
+    sizes may differ, types and dimensions may not. unchecked: prefix of keys exempt from checks. Arrays of the best
+    policy must be like those that they replace.
     """
     checkpoint.require(agent, headers)
     known, waiting = {field.name for field in fields(state)}, {WAITING + name for name in COLUMNS}
     for name, header in headers.items():
-        if name in agent or name in waiting or (unchecked is not None and name.startswith(unchecked)):
+        free = unchecked is not None and name.removeprefix(BEST).startswith(unchecked)
+        if name in agent or name in waiting or (free and not name.startswith(BEST)):
+            continue
+        if (free or name.removeprefix(BEST) in agent) and headers.get(name.removeprefix(BEST)) == header:
             continue
         place = name.removeprefix(CURRICULUM)
         if place == name or place.split("/")[0] not in known:
