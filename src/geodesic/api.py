@@ -135,7 +135,8 @@ class Result:
     def _chosen(self, seed: int | None, method: Method | None) -> tuple[str, int]:
         """The method and the seed of one run, by default the first ones."""
         labels = list(dict.fromkeys(label for label, _ in self.folders))
-        label = labels[0] if method is None else as_name(method_label(method), "the method", labels)
+        named = labels[0] if method is None else method
+        label = as_name(named if named in labels else method_label(named), "the method", labels)
         seeds = [number for own, number in self.folders if own == label]
         chosen = seeds[0] if seed is None else as_seed(seed)
         if chosen not in seeds:

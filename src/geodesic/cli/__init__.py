@@ -20,6 +20,7 @@ from geodesic.cli import commands
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning, printable
 from geodesic.runs.stopping import termination_interrupts
 from geodesic.runtime import configure_process
+from geodesic.training.best import WHICH
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -174,6 +175,15 @@ def parser() -> Parser:
     )
     text += "method by what it has (default: five steps)"
     add("--at", action="append", metavar="MOMENTS", help=text)
+    add("--trust", action="store_true", help=TRUST)
+    add = command("export", commands.export, "write a trained policy to a file that other programs can use")
+    add("folder", metavar="DIR", type=_path, help="folder of a run or a comparison, whatever trained it")
+    text = "ends with .npz for NumPy, .onnx, or .zip for Stable-Baselines3 (default: policy.npz)"
+    add("--out", type=_path, default=Path("policy.npz"), metavar="FILE", help=text)
+    add("--seed", type=int, help="the run of this seed (default: the first one)")
+    add("--method", help="the run of this method, by its label in the table (default: the first one)")
+    text = "the policy with the best smoothed evaluation on the target, or the last one (default: %(default)s)"
+    add("--which", default=WHICH[0], choices=WHICH, help=text)
     add("--trust", action="store_true", help=TRUST)
     add = command("watch", commands.watch_runs, "show the progress of the runs in a folder until none is running")
     add("folder", metavar="DIR", type=_path, help="folder of a run, of a comparison, or of several of them")

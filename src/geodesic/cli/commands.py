@@ -99,6 +99,15 @@ def report(options: argparse.Namespace, console: Console) -> None:
     console.print(f"  wrote {page}")
 
 
+def export(options: argparse.Namespace, console: Console) -> None:
+    """Write a trained policy to a file."""
+    from geodesic.api import load
+
+    result = load(options.folder, options.trust)
+    for path in result.export(options.out, options.seed, options.method, options.which):
+        console.print(f"  wrote {path}")
+
+
 def watch_runs(options: argparse.Namespace, console: Console) -> None:
     """Show the progress of runs; Ctrl-C ends this command and not the runs."""
     from geodesic.report.progress import watch

@@ -38,7 +38,7 @@ from geodesic.tasks import Task
 from geodesic.training.agents import refuse_images
 from geodesic.training.best import with_policy
 from geodesic.training.compiled import CompiledTrainer
-from geodesic.training.configure import make_learner, task_of
+from geodesic.training.configure import check_has_learner, make_learner, task_of
 from geodesic.training.host import HostTrainer
 from geodesic.training.objects import Objects
 from geodesic.training.program import Program
@@ -441,6 +441,7 @@ def _agent(folder: Path, task: Task | None, objects: Objects | None, trust: bool
     config = read_config(folder)
     check_origin(folder / "config.json", config, trust, task)
     check_recorded_config(folder, config)
+    check_has_learner(config)
     trainer = trainer_of([config], task_of(config, task), objects or Objects())
     return trainer, with_policy(checkpoint.load_newest(folder, partial(checkpoint.require, trainer.shapes())), which)
 

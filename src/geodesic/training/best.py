@@ -40,8 +40,10 @@ class BestPolicy:
     def update(self, step: int, score: float, policy: Arrays) -> None:
         """Keep the policy that got this score in an evaluation, if it is the best one."""
         self.recent = [*self.recent, score][-WINDOW:]
-        smoothed = min(score, float(np.mean(self.recent)))
-        if policy and not (math.isnan(smoothed) or smoothed < self.score):
+        if not policy or math.isnan(score):
+            return
+        smoothed = min(score, float(np.nanmean(self.recent)))
+        if not smoothed < self.score:  # which is NaN before the first one
             self.score, self.step, self.arrays = smoothed, step, policy
 
     def save(self) -> tuple[Arrays, Json]:

@@ -14,7 +14,7 @@ from geodesic.records import checkpoint
 from geodesic.records.archive import Headers
 from geodesic.records.checkpoint import Json
 from geodesic.training.agents import as_policy, keys_of, load_states, split_states, stack
-from geodesic.training.policies import PolicyPart
+from geodesic.training.policy_part import PolicyPart
 from geodesic.training.program import Compiling, Leaf, Log, Program, RunState, Sampler, as_sampler
 from geodesic.training.trainer import Evaluation, Policy, SegmentResult, Trainer
 from geodesic.training.validate_checkpoint import check_episode

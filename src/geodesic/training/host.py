@@ -29,7 +29,7 @@ from geodesic.tasks import Task
 from geodesic.training.agents import Agents, AgentState, as_policy, keys_of, load_states, refuse_images, split_states
 from geodesic.training.collector import EpisodeCollector
 from geodesic.training.env_runner import COUNTS, LIMIT, EnvRunner, EnvThreads, as_vector_env
-from geodesic.training.policies import PolicyPart
+from geodesic.training.policy_part import PolicyPart
 from geodesic.training.trainer import Evaluation, Policy, SegmentResult, Trainer
 from geodesic.training.validate_checkpoint import check_episode
 

@@ -29,6 +29,7 @@ def _network(model: Model) -> Network:
         raise InvalidInput(f"images of shape {tuple(observation)}")
     normalizer = model.get_vec_normalize_env()
     normalized = normalizer is not None and normalizer.norm_obs
+    action = describe_action(model.action_space)
     torch = bool(model._get_torch_save_params()[0])
     layers, activation, squash = (_torch_layers if torch else _flax_layers)(model.policy)
     return Network(
@@ -37,7 +38,7 @@ def _network(model: Model) -> Network:
         activation=activation,
         squash=squash,
         observation=observation,
-        action=describe_action(model.action_space),
+        action={**action, "start": 0} if "start" in action else action,  # as these libraries count
         transposed=torch,
         moments=[f"{NORMALIZER}observation/{field}" for field in ("mean", "var")] if normalized else None,
         epsilon=normalizer.epsilon if normalized else 0.0,

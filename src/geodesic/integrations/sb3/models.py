@@ -7,6 +7,7 @@ everything else are those of the model that is restored, which the caller has ma
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
@@ -25,6 +26,7 @@ STATE, COUNTERS = PREFIX + "state/", PREFIX + "counters/"
 BUFFER, NORMALIZER = PREFIX + "buffer/", PREFIX + "normalizer/"
 PUBLIC = ("num_timesteps", "exploration_rate", "reset_idx")  # counters whose names do not begin with "_"
 NOT_RESTORED = ("_total_timesteps",)  # belong to this call of `learn`, not to the saved model
+NOT_ACTING = re.compile(r"target|opt_state|policy/(critic|vf_state)")  # of the numbers in a policy
 KINDS = ("b", "iu", "f")  # groups of array types that may replace each other
 FORM_ERRORS = (KeyError, ValueError, RuntimeError, AttributeError, TypeError, IndexError, OverflowError)
 
@@ -52,11 +54,13 @@ def save_model(model: Model) -> Arrays:
 
 def save_policy(model: Model) -> Arrays:
     """Those of the arrays of `save_model` that the model's actions depend on."""
-    networks = {name: value for name, value in _state(model).items() if name.startswith("policy/")}
-    moments = {NORMALIZER + name: np.asarray(getattr(of, field)) for name, of, field in _moments(model)}
+    found = {name: value for name, value in _state(model).items() if name.startswith("policy/")}
+    others = "policy/qf_state" if any(name.startswith("policy/actor") for name in found) else " "
+    networks = {name: value for name, value in found.items() if not (NOT_ACTING.search(name) or others in name)}
+    moments = {name: np.asarray(getattr(of, field)) for name, of, field in _moments(model)}
     return {
-        **{STATE + name: _as_array(value) for name, value in networks.items() if ".opt_state" not in name},
-        **{name: value for name, value in moments.items() if not name.startswith(f"{NORMALIZER}reward/")},
+        **{STATE + name: _as_array(value) for name, value in networks.items()},
+        **{NORMALIZER + name: value for name, value in moments.items() if not name.startswith("reward/")},
     }
 
 
