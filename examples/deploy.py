@@ -40,7 +40,8 @@ for seed in range(20):
         score, ended = score + reward, terminated or truncated
     scores.append(score)
 loaded = [name for name in ("geodesic", "jax", "torch") if name in sys.modules]
-print(f"{{policy.about['task']}}, step {{policy.about['step']}}: mean score {{np.mean(scores):.0f}} of 500, loaded {{loaded}}")
+trained = f"{{policy.about['task']}}, step {{policy.about['step']}}"
+print(f"{{trained}}: mean score {{np.mean(scores):.0f}} of 500, loaded {{loaded}}")
 """
 
 

@@ -14,6 +14,7 @@ import pytest
 import geodesic
 from geodesic import curricula, learners, metrics, tasks
 from geodesic.cli import main, parser
+from geodesic.numpy_policy import load_policy
 from geodesic.records import load_run
 from geodesic.records.config import BACKENDS
 from geodesic.report import progress
@@ -264,6 +265,28 @@ def test_a_threshold_may_be_found_during_training(tmp_path, capsys):
     capsys.readouterr()
     assert main(["run", "--resume", str(tmp_path / "a"), "--steps", "1500", "--threshold", "-15"]) == 2
     assert "expected the run's own threshold 'auto', got -15.0" in capsys.readouterr().err
+
+
+def test_export_writes_the_best_policy_of_a_run_or_a_comparison(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for seed in ("1", "2"):
+        out = ["--out", f"all/runs/uniform/seed-{seed}", "--seed", seed, "--quiet"]
+        assert main(["run", "maze", "--method", "uniform", "--steps", "500", *out]) == 0
+    capsys.readouterr()
+    assert main(["export", "all/runs/uniform/seed-1"]) == 0
+    assert capsys.readouterr().out == "  wrote policy.npz\n  wrote numpy_policy.py\n"
+    assert load_policy("policy.npz").about["seed"] == 1
+    assert main(["export", "all", "--out", "x/p.npz", "--seed", "2", "--method", "uniform", "--which", "last"]) == 0
+    about = load_policy("x/p.npz").about
+    assert about == {"task": "maze", "method": "uniform", "seed": 2, "policy": "last", "step": 500}
+    for words, message in (
+        (["all", "--seed", "3"], "expected one of the seeds 1, 2, got 3"),
+        (["all", "--method", "auto"], "expected the method to be one of uniform; got 'auto'"),
+        (["all", "--out", "policy.pt"], "expected a file that ends with .npz, .onnx, .zip, got policy.pt"),
+        (["nowhere"], "expected nowhere to hold config.json or runs"),
+    ):
+        assert main(["export", *words]) == 2
+        assert message in capsys.readouterr().err
 
 
 REFUSALS = {

@@ -1,6 +1,7 @@
 """The examples work, on a small budget."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -84,6 +85,20 @@ def test_mountain_car_is_compared_in_workers(tmp_path, monkeypatch, capsys, how)
     assert "mountain_car, 10000 steps, solved above -140" in capsys.readouterr().out
     assert {run.label for run in load_comparison(tmp_path)} == {QUICK, "target-only"}
     assert (tmp_path / "figures" / "contexts.png").exists()
+
+
+def test_a_policy_is_deployed_in_a_process_that_has_loaded_numpy_alone(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import deploy
+
+    printed = deploy.main(out=tmp_path)
+    task, step, score, loaded = re.fullmatch(
+        r"(.*), step (\d+): mean score (\d+) of 500, loaded (.*)\n", printed
+    ).groups()
+    assert (task, loaded) == ("CartPole-v1", "[]")
+    assert 0 < int(step) <= 61_440
+    assert int(score) > 400
+    assert (tmp_path / "numpy_policy.py").exists()
 
 
 @pytest.mark.slow

@@ -203,6 +203,10 @@ INVALID_ARRAYS = {
                              "curriculum/distribution/weights": np.full(3, 1 / 3)},
     "negative weights": {"curriculum/distribution/weights": np.array([-1.0])},
     "no distribution": {"curriculum/distribution/points": None},
+    "best policy of another shape": {"best/device": np.zeros(3)},
+    "best policy that is not a number": {"best/device": np.full(2, np.nan)},
+    "best policy of another name": {"best/evil": np.zeros(2)},
+    "best policy in the place of a curriculum": {"best/curriculum/alpha": np.array(0.5)},
     "waiting episodes of another dimension": waiting(contexts=np.zeros((1, 7))),
     "waiting episodes with starts of another shape": {"waiting/started": np.zeros((2, 2))},
     "waiting episode of negative length": waiting(lengths=np.array([-3])),
@@ -244,6 +248,9 @@ INVALID_META = {
     "negative number of stages": {"stages": {"count": -1, "digest": ""}},
     "another run": {"config": {"task": "evil"}},
     "score that is a string": {"train_score": "good"},
+    "no best policy": {"best": None},
+    "best score that is a list": {"best": {"recent": [], "score": [1], "step": 0}},
+    "best policy of a negative step": {"best": {"recent": [], "score": 1.0, "step": -1}},
 }
 
 
