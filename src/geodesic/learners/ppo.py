@@ -153,7 +153,14 @@ class PPO(Hyperparameters):
         return output if "log_std" in state.params else output.argmax(axis=-1)
 
     def network(self, state: PPOState) -> networks.ActingNetwork:
-        """Return the network that `policy` evaluates, which makes policies portable."""
+        """Return the network that `policy` evaluates, from which policies are exported.
+
+        Args:
+            state: The learner's state.
+
+        Returns:
+            Its layers, and how their output becomes an action.
+        """
         layers = [*state.params.get("trunk", ()), *state.params["actor"]]
         return networks.ActingNetwork(layers, self.activation, state.moments, squash=False)
 

@@ -172,7 +172,14 @@ class SAC(Hyperparameters):
         return unscale(jnp.tanh(mean), state)
 
     def network(self, state: SACState) -> networks.ActingNetwork:
-        """Return the network that `policy` evaluates, which makes policies portable."""
+        """Return the network that `policy` evaluates, from which policies are exported.
+
+        Args:
+            state: The learner's state.
+
+        Returns:
+            Its layers, and how their output becomes an action.
+        """
         return networks.ActingNetwork(state.agent.actor, self.activation, state.moments, squash=True)
 
     def update(self, state: SACState, transitions: Transitions, key: Key) -> tuple[SACState, Metrics]:

@@ -79,7 +79,7 @@ class Network:
         return [*self.kernels, *self.biases, *(self.moments or ())]
 
     def policy(self, found: Arrays, about: str = "{}") -> Policy:
-        """The policy of these arrays, any of which may come from a stranger; `policy.arrays` is what a file holds.
+        """The policy of these arrays, which may be untrusted; `policy.arrays` is what a file holds.
 
         Raises:
             ValueError: If they do not fit the description.

@@ -67,6 +67,6 @@ def _write_model(
         return [out]
     import pickle
 
-    beside = out.with_name(f"{out.stem}_vecnormalize.pkl")  # the name and format of VecNormalize.load's file
-    write_atomically(beside, lambda file: pickle.dump(normalizer, file))
-    return [out, beside]
+    moments = out.with_name(f"{out.stem}_vecnormalize.pkl")  # the name and format of VecNormalize.load's file
+    write_atomically(moments, lambda file: pickle.dump(normalizer, file))
+    return [out, moments]

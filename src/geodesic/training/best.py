@@ -25,8 +25,8 @@ class BestPolicy:
     """The policy with the best smoothed evaluation, and what is needed to find a better one.
 
     A policy counts as much as the mean of its evaluation and the two before it, but no more than its own evaluation: a
-    lucky one needs good neighbours, and a policy that has just collapsed gains nothing from those before it. Of equal
-    ones, the latest is kept.
+    lucky one needs good neighbours, and a policy that has just collapsed gains nothing from those before it. The
+    latest of equal ones is kept.
 
     arrays: by the names that they have in a checkpoint, those that the policy's actions depend on; empty if no policy
     was kept.
