@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geodesic.checks import MOST
-from geodesic.contexts import Array, Arrays, EpisodeBatch, Particles
+from geodesic.contexts import Array, Arrays, ContextSpace, EpisodeBatch, Particles
 from geodesic.contexts.episodes import COLUMNS
 from geodesic.curricula import State
 from geodesic.errors import CheckpointError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from geodesic.learners.base import Learner, LearnerState
 
 CURRICULUM, WAITING = "curriculum/", "waiting/"  # prefixes of a checkpoint's arrays
+ROUNDING = 1e-5  # by which contexts may lie outside of their space: environments in JAX have 32 bits
 MAY_BE_NAN = ("/successes", "/discounted")  # of episodes, where the environment does not say
 KINDS = ("b", "iuf", "SU")  # groups of array types that may replace each other
 
@@ -60,6 +61,19 @@ def check_state(state: State, waiting: EpisodeBatch, dim: int) -> None:
     if state.kind not in ("train", "explore"):
         raise CheckpointError(f"expected a stage of kind train or explore, got {state.kind!r:.40}")
     _check_episodes(waiting, "waiting episodes", dim)
+
+
+def check_contexts(state: State, waiting: EpisodeBatch, space: ContextSpace) -> None:
+    """Refuse the state of a curriculum of ours with contexts outside of their space, which environments cannot take."""
+    values = {**{field.name: getattr(state, field.name) for field in fields(state)}, "waiting episodes": waiting}
+    for name, value in values.items():
+        points = value.points if isinstance(value, Particles) else getattr(value, "contexts", None)
+        if points is None or not len(points):
+            continue
+        nearest = space.clip(points)
+        outside = (np.abs(points - nearest) > ROUNDING * np.maximum(np.abs(nearest), 1)).any(axis=1)
+        if outside.any():
+            raise CheckpointError(f"expected {name} inside the task's contexts, got {points[outside][0].tolist()}")
 
 
 def check_numbers(arrays: Arrays, own: Arrays) -> None:
