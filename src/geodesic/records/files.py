@@ -72,6 +72,13 @@ def opened(path: Path, flags: int) -> Iterator[int]:
         os.close(descriptor)
 
 
+def check_single(path: Path, descriptor: int) -> None:
+    """Refuse a file that has a second name, perhaps in another folder: what is written would appear there too."""
+    names = os.fstat(descriptor).st_nlink
+    if names > 1:
+        raise CheckpointError(f"expected {path} to have one name, got {names} hard links; try a copy of it")
+
+
 def sync_folder(folder: Path) -> None:
     """Sync the names in a folder to disk, where the system supports it."""
     with contextlib.suppress(OSError), opened(folder, os.O_RDONLY) as descriptor:
@@ -107,6 +114,10 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def clear_leftovers(folder: Path, name: str = "") -> None:
-    """Remove temporary files that killed writers left, of all names or one; for the only writer of these."""
+    """Remove temporary files that killed writers left, of all names or one; for the only writer of these.
+
+    What cannot be removed, such as a folder of that name, stays.
+    """
     for path in folder.glob(f".{name}*{TEMPORARY}"):
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink()
