@@ -101,8 +101,9 @@ def test_contexts_of_another_size_than_the_configuration_are_refused(tmp_path: P
 
 
 def test_runs_with_other_contexts_are_no_comparison(tmp_path: Path) -> None:
-    write_run(tmp_path / "runs" / "gradient" / "seed-0")
-    write_run(tmp_path / "runs" / "gradient" / "seed-1", seed=1, contexts=["a", "b", "c"], points=[np.zeros((2, 3))] * 3)
+    write_comparison(tmp_path, {"gradient": {}}, seeds=1)
+    wide = {"contexts": ["a", "b", "c"], "points": [np.zeros((2, 3))] * 3}
+    write_run(tmp_path / "runs" / "gradient" / "seed-1", seed=1, **wide)
     with pytest.raises(InvalidInput, match="expected runs with the same contexts"):
         load_comparison(tmp_path)
 

@@ -389,9 +389,12 @@ def test_a_teachers_folder_is_validated_too(tmp_path):
 
 
 def mixed_teacher(folder):
-    given = {"contexts": {"size": (0.0, 1.0), "opponent": ["passive", "random"], "walls": range(3)}}
-    ends = {"source": {"size": 0.9, "opponent": "passive", "walls": 0}, "target": {"size": 0.1, "opponent": "random", "walls": 2}}
-    own = gd.Task("CartPole-v1", set_context=lambda env, size, opponent, walls: None, threshold=10.0, **given, **ends)
+    given = {
+        "contexts": {"size": (0.0, 1.0), "opponent": ["passive", "random"], "walls": range(3)},
+        "source": {"size": 0.9, "opponent": "passive", "walls": 0},
+        "target": {"size": 0.1, "opponent": "random", "walls": 2},
+    }
+    own = gd.Task("CartPole-v1", set_context=lambda env, size, opponent, walls: None, threshold=10.0, **given)
     return gd.Teacher(own, "gradient", out=folder)
 
 
