@@ -79,6 +79,18 @@ def test_a_full_disk_is_one_line(tmp_path):
     assert done.stderr == f"geodesic: cannot write {tmp_path / 'run' / 'curriculum.npz'}: File too large\n"
 
 
+@pytest.mark.parametrize("error", [MemoryError("40 GiB"), RuntimeError("RESOURCE_EXHAUSTED: 40 GiB")])
+def test_too_little_memory_is_one_line(monkeypatch, capsys, error):
+    """NumPy's error, and what JAX raises."""
+
+    def fail(options, console):
+        raise error
+
+    monkeypatch.setattr("geodesic.cli.commands.list_all", fail)
+    assert main(["list"]) == 1
+    assert capsys.readouterr().err == f"geodesic: out of memory: {error}\n"
+
+
 def test_a_closed_output_is_no_error():
     done = subprocess.run(f"{sys.executable} -m geodesic list >&-", shell=True, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -68,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(str(stop) or f"stopped; resume with: {options.line}", EXIT_FAILED)
     except OSError as error:
         return _complain(error, EXIT_FAILED) if error.filename else _output_failed(error)
-    except MemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):  # which JAX says
+            raise
         return _complain(f"out of memory: {error}", EXIT_FAILED)
     return _written(0)
 
