@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -159,6 +160,14 @@ def test_damage_is_reported_in_one_line(tmp_path: Path, name: str, content: str,
         load_run(folder)
     assert message.format(path=folder / name) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["episodes.csv", "evaluations.csv", "stages.csv", "curriculum.npz"])
+def test_a_file_of_holes_is_not_read_into_memory(tmp_path: Path, name: str) -> None:
+    folder = write_run(tmp_path / "run")
+    os.truncate(folder / name, 2**40)
+    with pytest.raises((InvalidInput, CheckpointError), match="expected at most 1073741824 bytes, got 1099511627776"):
+        load_run(folder)
 
 
 def test_foreign_archives_are_refused(tmp_path: Path) -> None:

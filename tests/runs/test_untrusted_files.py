@@ -253,6 +253,12 @@ def test_metadata_of_other_types_and_values_is_refused(folder, task, meta):
     refused(folder, task)
 
 
+def test_a_state_of_holes_is_refused_before_it_is_read(folder, task, monkeypatch):
+    monkeypatch.setattr("geodesic.training.validate_checkpoint.LONGEST", 2**20)
+    rewrite(folder, {"curriculum/recent": np.zeros(2**18)})
+    refused(folder, task, "expected the state of a curriculum of at most 1048576 bytes, got 21")
+
+
 def test_file_names_are_never_read_from_a_file(folder, task):
     nothing = {"bytes": 0, "digest": hashlib.blake2b(digest_size=32).hexdigest()}
     kept = checkpoint.load(checkpoint_path(folder))

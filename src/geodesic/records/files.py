@@ -14,6 +14,7 @@ from typing import IO, Any
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 
 LONGEST_JSON = 16 * 2**20  # bytes
+LONGEST = 2**30  # bytes of a table, of the stages, and of what a checkpoint holds besides the agent
 NO_LINK = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)  # the file itself, not where a link leads
 NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe never waits for its other end
 NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK
@@ -85,10 +86,16 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
 
 
-def open_plain(path: Path) -> IO[bytes]:
-    """Open a file of any source for reading; a pipe or a device, which may never end, is refused."""
-    if not stat.S_ISREG(path.stat().st_mode):
+def open_plain(path: Path, most: int | None = None) -> IO[bytes]:
+    """Open a file of any source for reading; a pipe or a device, which may never end, is refused.
+
+    most: the most bytes that the file may have; a file that is mostly holes takes no room on a disk, but in memory.
+    """
+    known = path.stat()
+    if not stat.S_ISREG(known.st_mode):
         raise ValueError("not a file")
+    if most is not None and known.st_size > most:
+        raise ValueError(f"expected at most {most} bytes, got {known.st_size}")
     return path.open("rb")
 
 

@@ -20,7 +20,7 @@ from geodesic.curricula import REGISTRY
 from geodesic.curricula.base import AUTO
 from geodesic.errors import CheckpointError, InvalidInput, format_error, printable, short_repr
 from geodesic.records.config import RunConfig, read_config
-from geodesic.records.files import read_json
+from geodesic.records.files import LONGEST, open_plain, read_json
 from geodesic.records.schema import (
     CONTEXT,
     FILE,
@@ -219,8 +219,9 @@ def _read_csv(path: Path, wanted: tuple[str, ...], more: str | None = None) -> C
     if not path.is_file():
         return {name: [] for name in wanted}
     try:
-        text = path.read_bytes().decode("utf-8")
-    except (UnicodeDecodeError, OSError) as error:
+        with open_plain(path, LONGEST) as file:
+            text = file.read().decode("utf-8")
+    except (ValueError, OSError) as error:
         raise InvalidInput(f"expected {path} to be a table in UTF-8, got {format_error(error)}") from error
     complete = text[: text.rfind("\n") + 1]
     if not complete:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from geodesic.contexts import Arrays, FloatArray, IntArray, Particles
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, format_error
 from geodesic.records.archive import Headers, add_to, read_archive
+from geodesic.records.files import LONGEST
 
 FILE = "curriculum.npz"
 CURRICULUM = {"points": 2, "weights": 1, "offsets": 1, "stage": 1, "step": 1, "alpha": 1}  # and their dimensions
@@ -166,7 +167,7 @@ def pack_stages(stages: list[StageDistribution]) -> Arrays:
 
 def read_stages(path: Path, checked: bool = False) -> list[StageDistribution]:
     """Read the stages in a curriculum.npz from any source; checked: whether it must have a checksum."""
-    arrays = read_archive(path, partial(_check, path), checked)
+    arrays = read_archive(path, partial(_check, path), checked, most=LONGEST)
     try:
         snapshots: dict[str, Arrays] = {}
         for name, value in arrays.items():

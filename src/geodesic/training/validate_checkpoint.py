@@ -15,6 +15,7 @@ from geodesic.curricula import State
 from geodesic.errors import CheckpointError
 from geodesic.records import checkpoint
 from geodesic.records.archive import Header, Headers
+from geodesic.records.files import LONGEST
 
 if TYPE_CHECKING:
     from geodesic.learners.base import Learner, LearnerState
@@ -44,6 +45,9 @@ def check_members(
         if place in own and not _alike(Header.of(own[place]), header):
             seen = Header.of(own[place])
             raise CheckpointError(f"the checkpoint belongs to another run: expected {name} like {seen}, got {header}")
+    size = sum(header.size for name, header in headers.items() if name.startswith((CURRICULUM, WAITING)))
+    if size > LONGEST:
+        raise CheckpointError(f"expected the state of a curriculum of at most {LONGEST} bytes, got {size}")
 
 
 def check_state(state: State, waiting: EpisodeBatch, dim: int) -> None:
