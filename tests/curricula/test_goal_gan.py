@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,19 +28,20 @@ def test_pretraining_puts_the_goals_on_the_source() -> None:
     assert gd.wasserstein(state.distribution, SOURCE) < 0.6
 
 
-def test_it_concentrates_on_goals_of_intermediate_success() -> None:
+@pytest.mark.parametrize(("form", "updates", "steps"), [("original", 40, 60), ("small", 80, 30)])
+def test_it_concentrates_on_goals_of_intermediate_success(form: Any, updates: int, steps: int) -> None:
     rng = np.random.default_rng(4)
-    curriculum = GoalGAN(SOURCE, SPACE, 0.5)
+    curriculum = GoalGAN(SOURCE, SPACE, 0.5, form=form, fit_steps=steps)
     state = curriculum.init(rng)
     first, fractions = intermediate(state.distribution.points), []
-    for _ in range(80):
+    for _ in range(updates):
         contexts = state.distribution.sample(rng, 25)
         returns = (rng.random(25) < probability(contexts)).astype(float)
         episodes = gd.EpisodeBatch(contexts, returns, np.full(25, 50), np.full(25, state.stage))
         state = curriculum.update(state, episodes, rng)
         fractions.append(intermediate(state.distribution.points))
     uniform = intermediate(SPACE.uniform(5000, rng).points)
-    assert first < 0.1
+    assert first < 0.2
     assert uniform == pytest.approx(0.18, abs=0.02)
     assert np.mean(fractions[-30:]) > 2.2 * uniform
 
@@ -139,8 +142,8 @@ def test_rmsprop_is_that_of_tensorflow_1() -> None:
 
 
 @pytest.mark.parametrize(("form", "most"), [("original", 0.12), ("small", 0.17)])
-def test_first_goals_lie_on_the_source(form: str, most: float) -> None:
+def test_first_goals_lie_on_the_source(form: Any, most: float) -> None:
     space = gd.ContextSpace([-4.0, 0.5], [4.0, 8.0])
     source = gd.Particles.gaussian([0, 4.25], [2, 1.875], 500, np.random.default_rng(0), space.low, space.high)
-    state = GoalGAN(source, space, 0.0, form=form).init(np.random.default_rng(1))  # type: ignore[arg-type]
+    state = GoalGAN(source, space, 0.0, form=form).init(np.random.default_rng(1))
     assert gd.wasserstein(state.distribution, source) / np.linalg.norm(space.sides) < most
