@@ -607,6 +607,7 @@ def test_paths_are_drawn_in_any_dimension_and_stages_in_a_plane(tmp_path: Path, 
         ({"snapshots": {}}, True),
         ({"infeasible": [0.0, 0.0, 0.0]}, True),
         ({"kinds": ["train", "explore", "explore"]}, False),  # one stage on the way
+        ({"alphas": [0.0, 0.0, 0.0]}, False),  # samples drawn afresh: no path
     ],
 )
 def test_paths_are_drawn_only_if_informative(tmp_path: Path, options: dict[str, Any], drawn: bool) -> None:
