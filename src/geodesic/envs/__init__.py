@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
-from importlib import import_module, resources
+from importlib import resources
 from pkgutil import resolve_name
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from geodesic.checks import as_name
 from geodesic.errors import InvalidInput, format_error
+from geodesic.registry import lazy_attributes
 
 
 @dataclass(frozen=True)
@@ -47,16 +48,12 @@ def _read_specs() -> dict[str, EnvSpec]:
 
 REGISTRY: dict[str, EnvSpec] = _read_specs()
 
-# Adapters of other libraries' environments, by name only: they need extras.
-ADAPTERS = {"from_gymnax": "geodesic.integrations.gymnax", "from_brax": "geodesic.integrations.brax"}
-
 __all__ = ["REGISTRY", "EnvSpec", "from_brax", "from_gymnax", "make", "make_gymnasium", "make_vector", "register"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in ADAPTERS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(ADAPTERS[name]), name)
+# Adapters of other libraries' environments, by name only: they need extras.
+ADAPTERS = {"from_gymnax": "geodesic.integrations.gymnax", "from_brax": "geodesic.integrations.brax"}
+__getattr__ = lazy_attributes(__name__, ADAPTERS)
 
 
 def __dir__() -> list[str]:

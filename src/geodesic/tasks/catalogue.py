@@ -64,8 +64,7 @@ def names() -> dict[str, str]:
     Returns:
         A line of description for each name.
     """
-    found = {name: envs.REGISTRY[name].summary for name in BUILT_IN}
-    return found | {name: f"from {point.value.partition(':')[0]}" for name, point in REGISTRY.announced().items()}
+    return REGISTRY.descriptions({name: envs.REGISTRY[name].summary for name in BUILT_IN})
 
 
 def _made(found: object, reference: str, name: str) -> Task:
