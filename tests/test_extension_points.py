@@ -154,6 +154,20 @@ def test_objects_are_compared_in_workers(tmp_path):
     assert all(len(run.stages.stages) > 1 for run in load_comparison(tmp_path))
 
 
+def test_registered_names_are_compared_in_workers(tmp_path, monkeypatch):
+    for registry, name, part in (
+        (gd.curricula.REGISTRY, "stepwise", Stepwise),
+        (gd.metrics.REGISTRY, "manhattan", Manhattan),
+        (gd.learners.REGISTRY, "reinforce", Reinforce),
+    ):
+        monkeypatch.setattr(registry, "_values", dict(registry._values))
+        registry.register(name, part)
+    methods = ["stepwise:parts=2", "gradient:step=0.5:window=5:metric=manhattan"]
+    result = gd.compare(TASK, methods, "reinforce", 200, 1, tmp_path, workers=2)
+    assert all(run.finished and len(run.stages.stages) > 1 for run in result.runs)
+    assert {run.config.learner for run in result.runs} == {"reinforce"}
+
+
 def test_the_sb3_callback_takes_all_of_them(folder):
     pytest.importorskip("stable_baselines3")
     from stable_baselines3 import PPO

@@ -37,9 +37,10 @@ class Registry(Generic[T]):
         self.kind = kind
         self.group = group
         self._values: dict[str, T | str] = dict(values or {})
+        self._built_in = frozenset(self._values)
 
     def register(self, name: str, value: T) -> T:
-        """Make a value available by name in this process.
+        """Make a value available by name in this process and in the workers of its comparisons.
 
         Args:
             name: The name; it must not contain ":", "=" or ",", which separate options and lists.
@@ -63,6 +64,11 @@ class Registry(Generic[T]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
+
+    @property
+    def added(self) -> dict[str, T]:
+        """What `register` has made available in this process, by name."""
+        return {name: self._resolved(name) for name in self if name not in self._built_in}
 
     def announced(self) -> dict[str, EntryPoint]:
         """The entry points of installed packages, by name."""
