@@ -13,14 +13,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from scipy.linalg import solve_banded
 
-from geodesic.analysis.random_cmdps import (
-    Corridor,
-    Problem,
-    as_probabilities,
-    distance,
-    random_problem,
-    values,
-)
+from geodesic.analysis.random_cmdps import Corridor, Problem, as_probabilities, distance, random_problem, values
 from geodesic.checks import FloatArray, as_count, as_integer, as_rng
 from geodesic.contexts import Particles
 from geodesic.coupling.plans import IndexArray
