@@ -139,13 +139,14 @@ def test_a_class_of_ours_in_an_annotation_is_a_rule():
         plot: Plot
         other: Plot | None = None
         several: Plot | EpisodeBatch | None = None
+        careless: Plot = None
         theirs: int = 0
 
         def __post_init__(self):
             check_fields(self)
 
-    assert Drawn(Plot(), Plot(), "anything", "anything").theirs == "anything"
-    for given in ({"plot": None}, {"plot": Plot(), "other": 3}, {"plot": Plot}):
+    assert Drawn(Plot(), Plot(), "anything", theirs="anything").theirs == "anything"
+    for given in ({"plot": None}, {"plot": Plot(), "other": 3}, {"plot": Plot}, {"plot": Plot(), "careless": 3}):
         with pytest.raises(InvalidInput, match="to be Plot, got"):
             Drawn(**given)
 

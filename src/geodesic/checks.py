@@ -64,7 +64,8 @@ def _field_rules(kind: type) -> dict[str, Rule]:
     for base in reversed(kind.__mro__):
         with suppress(NameError, AttributeError, TypeError):  # a user's annotations may be for type checkers only
             hints |= inspect.get_annotations(base, eval_str=True)
-    return {name: rule for name, hint in hints.items() if (rule := _rule_of(hint)) is not None}
+    rules = {name: rule for name, hint in hints.items() if (rule := _rule_of(hint)) is not None}
+    return {name: rule if getattr(kind, name, True) is not None else optional(rule) for name, rule in rules.items()}
 
 
 def _rule_of(hint: Any) -> Rule | None:
