@@ -39,7 +39,8 @@ BACKENDS = {
 LOOPS = ("own", "rllib")  # backends whose training loop is not ours
 LONGEST_NAME = 255  # characters of what tables, figures and folders call something
 LONGEST_REFERENCE = 8192  # characters of what leads to a task or a part, with its options
-MOST_AT_ONCE = 10**6  # iterations of a segment, or episodes of an evaluation, for which memory is taken
+MOST_ITERATIONS = 10**6  # of a segment, for whose episodes memory is taken
+MOST_EPISODES = 10**4  # of an evaluation, which are played at once: some 20 kB each
 
 
 def _text(value: object, name: str, most: int = LONGEST_NAME) -> str:
@@ -71,7 +72,6 @@ def _fingerprints(value: object, name: str) -> dict[str, str]:
 
 Name = Annotated[str, _text]
 Reference = Annotated[str, partial(_text, most=LONGEST_REFERENCE)]
-Held = Annotated[int, partial(as_count, most=MOST_AT_ONCE)]
 Options = Annotated[dict[str, Any], _options]
 
 
@@ -121,9 +121,9 @@ class RunConfig:
     metric: Reference | None
     backend: Annotated[str, partial(as_name, known=(*BACKENDS, *LOOPS))]
     learner: Reference | None
-    segment: Held
+    segment: Annotated[int, partial(as_count, most=MOST_ITERATIONS)]
     eval_every: Count
-    eval_episodes: Held
+    eval_episodes: Annotated[int, partial(as_count, most=MOST_EPISODES)]
     eval_policy: Policy
     categories: Annotated[dict[str, list[str]], _categories] = field(default_factory=dict)
     options: Options = field(default_factory=dict)
