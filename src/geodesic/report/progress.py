@@ -21,16 +21,7 @@ from geodesic.checks import as_path
 from geodesic.errors import InvalidInput
 from geodesic.records import RunConfig
 from geodesic.records.lock import held_by
-from geodesic.records.status import (
-    FAILED,
-    FINISHED,
-    RUNNING,
-    STOPPED,
-    WAITING,
-    RunStatus,
-    run_places,
-    run_statuses,
-)
+from geodesic.records.status import FAILED, FINISHED, RUNNING, STOPPED, WAITING, RunStatus, run_places, run_statuses
 from geodesic.report.text import format_known
 from geodesic.runs.executors.base import run_name
 
