@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +20,8 @@ import numpy as np
 from geodesic.contexts import Arrays, EpisodeBatch, FloatArray, IntArray, Particles
 from geodesic.contexts.episodes import COLUMNS
 from geodesic.curricula import State
-from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, format_error
+from geodesic.curricula.gradient.staged import DISTANCE, HOP, JUMP
+from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning, format_error
 from geodesic.records import Checkpoint, RunConfig, RunFolder, StageDistribution, finished, read_config, run_exists
 from geodesic.records.archive import Headers
 from geodesic.records.schema import format_details
@@ -160,6 +162,7 @@ class CurriculumSession:
         self.restored: Checkpoint | None = None  # what a resumed run continues from
         self._unwritten: list[Callable[[RunFolder], None]] = []
         self._stats = TrainingStats(0)
+        self._jumped = False
 
     @classmethod
     def open(
@@ -245,8 +248,21 @@ class CurriculumSession:
         self.curriculum_seconds += time.perf_counter() - started
         if self.state.stage == stage:
             return False
+        self._warn_of_jump()
         self._record(partial(self._write_stage, step, self.state))
         return True
+
+    def _warn_of_jump(self) -> None:
+        """Say once that the path does not lead to the target but jumps there."""
+        numbers = self.curriculum.scalars(self.state)
+        if JUMP in numbers and not self._jumped:
+            self._jumped = True
+            text = (
+                f"{self.config.label}, seed {self.config.seed}: the path jumped; stage {self.state.stage} is "
+                f"{numbers[HOP]:.2f} diagonals of the context space from the one before and {numbers[DISTANCE]:.2f} "
+                "from the target; try another metric"
+            )
+            warnings.warn(text, RunWarning, stacklevel=3)
 
     def log_evaluation(self, step: int, evaluation: Evaluation) -> None:
         """Record an evaluation on the target."""
