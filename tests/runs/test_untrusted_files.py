@@ -244,6 +244,7 @@ INVALID_META = {
     "negative number of stages": {"stages": {"count": -1, "digest": ""}},
     "another run": {"config": {"task": "evil"}},
     "score that is a string": {"train_score": "good"},
+    "deep nesting": {"updates": json.loads("[" * 100 + "]" * 100)},
 }
 
 
