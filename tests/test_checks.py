@@ -182,7 +182,7 @@ HERE = gd.Particles([[0.5]])
         (
             lambda: gd.train("maze", "gradint"),
             "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, "
-            "wb-spdl, currot, procurl-target; got 'gradint'; did you mean gradient?",
+            "wb-spdl, currot, procurl-target, adr, learning-progress; got 'gradint'; did you mean gradient?",
         ),
     ],
 )

@@ -367,7 +367,7 @@ METHODS = [
     (
         lambda: compared("gradients"),
         "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
-        "currot, procurl-target; got 'gradients'; did you mean gradient?",
+        "currot, procurl-target, adr, learning-progress; got 'gradients'; did you mean gradient?",
     ),
     (
         lambda: compared("uniform:metric=l2"),

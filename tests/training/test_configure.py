@@ -195,7 +195,7 @@ REFUSED = [
     (
         {"method": "nonsense"},
         "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
-        "currot, procurl-target; got 'nonsense'",
+        "currot, procurl-target, adr, learning-progress; got 'nonsense'",
     ),
     ({"method": "gradient:"}, "expected a method as name:option=value, got 'gradient:'"),
     ({"method": 3}, "expected a method as a name, a Curriculum or a function, got 3"),
