@@ -47,6 +47,7 @@ METHODS = (
     "procurl-target",
     "adr:window=2",
     "learning-progress:probe=20",
+    "learnability:episodes_per_update=10",
 )
 LEARNED = "explore_steps=2000:window=5"
 # task -> (steps, threshold, methods beyond METHODS)

@@ -20,6 +20,7 @@ from geodesic.curricula.goal_gan import GoalGAN
 from geodesic.curricula.gradient.gradient import Gradient
 from geodesic.curricula.gradient.paces import AdaptivePace, FixedStep, Pace, PerParticlePace
 from geodesic.curricula.hedged import HedgedGradient
+from geodesic.curricula.learnability import Learnability
 from geodesic.curricula.learning_progress import LearningProgress
 from geodesic.curricula.procurl_target import ProCuRLTarget
 from geodesic.curricula.search import Search
@@ -50,12 +51,13 @@ REGISTRY: Registry[Method] = Registry(
         "procurl-target": ProCuRLTarget,
         "adr": ADR,
         "learning-progress": LearningProgress,
+        "learnability": Learnability,
     },
 )
 
 __all__ = ["Curriculum", "Kind", "Method", "Problem", "State"]
-__all__ += ["ADR", "ALPGMM", "CURROT", "SPDL", "GoalGAN", "Gradient", "LearningProgress", "Linear", "ProCuRLTarget"]
-__all__ += ["TargetOnly", "Uniform"]
+__all__ += ["ADR", "ALPGMM", "CURROT", "SPDL", "GoalGAN", "Gradient", "Learnability", "LearningProgress", "Linear"]
+__all__ += ["ProCuRLTarget", "TargetOnly", "Uniform"]
 __all__ += ["AutoThreshold", "HedgedGradient", "Search", "WassersteinSPDL"]
 __all__ += ["AdaptivePace", "FixedStep", "Pace", "PerParticlePace"]
 __all__ += ["REGISTRY", "build", "options_of", "register"]  # methods by name
