@@ -48,6 +48,7 @@ METHODS = (
     "adr:window=2",
     "learning-progress:probe=20",
     "learnability:episodes_per_update=10",
+    "doraemon:episodes_per_update=10",
 )
 LEARNED = "explore_steps=2000:window=5"
 # task -> (steps, threshold, methods beyond METHODS)

@@ -21,6 +21,7 @@ FAST: dict[str, dict[str, Any]] = {
     "wb-spdl": {"episodes_per_update": 20, "n_particles": 30},
     "currot": {"episodes_per_update": 20, "n_particles": 30},
     "learning-progress": {"probe": 40},
+    "doraemon": {"episodes_per_update": 30},
 }
 
 
@@ -113,6 +114,7 @@ PROBLEMS: dict[str, Callable[[], gd.Problem]] = {
 REFUSALS = {  # of methods, and of what
     "spdl": "expected contexts without categories for SPDL",
     "adr": "expected contexts without categories for ADR",
+    "doraemon": "expected contexts without categories for DORAEMON",
     "return-lift": "expected numbers as contexts, got integers or categories; try Embedding or Product",
 }
 

@@ -15,6 +15,7 @@ from geodesic.curricula.alp_gmm import ALPGMM
 from geodesic.curricula.auto_threshold import AutoThreshold
 from geodesic.curricula.base import AUTO, ENOUGH, Curriculum, Kind, Problem, State, is_auto, parameter_names
 from geodesic.curricula.currot import CURROT
+from geodesic.curricula.doraemon import DORAEMON
 from geodesic.curricula.fixed import Linear, TargetOnly, Uniform
 from geodesic.curricula.goal_gan import GoalGAN
 from geodesic.curricula.gradient.gradient import Gradient
@@ -52,12 +53,13 @@ REGISTRY: Registry[Method] = Registry(
         "adr": ADR,
         "learning-progress": LearningProgress,
         "learnability": Learnability,
+        "doraemon": DORAEMON,
     },
 )
 
 __all__ = ["Curriculum", "Kind", "Method", "Problem", "State"]
-__all__ += ["ADR", "ALPGMM", "CURROT", "SPDL", "GoalGAN", "Gradient", "Learnability", "LearningProgress", "Linear"]
-__all__ += ["ProCuRLTarget", "TargetOnly", "Uniform"]
+__all__ += ["ADR", "ALPGMM", "CURROT", "DORAEMON", "SPDL", "GoalGAN", "Gradient", "Learnability", "LearningProgress"]
+__all__ += ["Linear", "ProCuRLTarget", "TargetOnly", "Uniform"]
 __all__ += ["AutoThreshold", "HedgedGradient", "Search", "WassersteinSPDL"]
 __all__ += ["AdaptivePace", "FixedStep", "Pace", "PerParticlePace"]
 __all__ += ["REGISTRY", "build", "options_of", "register"]  # methods by name
