@@ -10,6 +10,7 @@ import numpy as np
 
 from geodesic.checks import as_function, check_instance
 from geodesic.contexts import Particles
+from geodesic.curricula.acl import ACL
 from geodesic.curricula.adr import ADR
 from geodesic.curricula.alp_gmm import ALPGMM
 from geodesic.curricula.auto_threshold import AutoThreshold
@@ -54,11 +55,23 @@ REGISTRY: Registry[Method] = Registry(
         "learning-progress": LearningProgress,
         "learnability": Learnability,
         "doraemon": DORAEMON,
+        "acl": ACL,
     },
 )
 
 __all__ = ["Curriculum", "Kind", "Method", "Problem", "State"]
-__all__ += ["ADR", "ALPGMM", "CURROT", "DORAEMON", "SPDL", "GoalGAN", "Gradient", "Learnability", "LearningProgress"]
+__all__ += [
+    "ACL",
+    "ADR",
+    "ALPGMM",
+    "CURROT",
+    "DORAEMON",
+    "SPDL",
+    "GoalGAN",
+    "Gradient",
+    "Learnability",
+    "LearningProgress",
+]
 __all__ += ["Linear", "ProCuRLTarget", "TargetOnly", "Uniform"]
 __all__ += ["AutoThreshold", "HedgedGradient", "Search", "WassersteinSPDL"]
 __all__ += ["AdaptivePace", "FixedStep", "Pace", "PerParticlePace"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from geodesic.checks import Size
 from geodesic.checks import check_fields as check
-from geodesic.contexts import BoundedSpace, FloatArray
+from geodesic.contexts import BoundedSpace, FloatArray, Particles
 from geodesic.errors import InvalidInput
 
 
@@ -108,3 +108,17 @@ class Cells:
         places = np.unravel_index(np.repeat(np.arange(len(self)), each), self.parts)
         columns = [rng.uniform(ends[place], ends[place + 1]) for ends, place in zip(self._edges, places)]
         return self.space.clip(np.stack(columns, axis=1))
+
+    def particles(self, chances: FloatArray, n: int, rng: np.random.Generator) -> Particles:
+        """A distribution over contexts, uniform in each cell.
+
+        Args:
+            chances: The probability (k,) of each cell.
+            n: How many contexts represent it, about: as many in each cell.
+            rng: The generator.
+
+        Returns:
+            The particles.
+        """
+        points = self.draw(max(1, n // len(self)), rng)
+        return Particles(points, np.repeat(chances, len(points) // len(self)))

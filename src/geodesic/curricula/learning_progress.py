@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from geodesic.checks import Count, Fraction, Size
-from geodesic.contexts import BoundedSpace, EpisodeBatch, FloatArray, Particles
+from geodesic.contexts import BoundedSpace, EpisodeBatch, FloatArray
 from geodesic.curricula.base import Curriculum, RecentState
 from geodesic.curricula.cells import Cells
 
@@ -90,7 +90,9 @@ class LearningProgress(Curriculum[LearningProgressState]):
         k = len(self.partition)
         unseen = np.full(k, np.nan)
         nothing = EpisodeBatch.empty(self.space.dim)
-        return LearningProgressState(self._draw(np.full(k, 1 / k), rng), recent=nothing, fast=unseen, slow=unseen)
+        return LearningProgressState(
+            self.partition.particles(np.full(k, 1 / k), self.particles, rng), recent=nothing, fast=unseen, slow=unseen
+        )
 
     def update(
         self, state: LearningProgressState, episodes: EpisodeBatch, rng: np.random.Generator
@@ -106,7 +108,7 @@ class LearningProgress(Curriculum[LearningProgressState]):
         elif state.fresh < self.episodes_per_update:
             return state
         return state.replace(
-            distribution=self._draw(self.chances(self.progress(state)), rng),
+            distribution=self.partition.particles(self.chances(self.progress(state)), self.particles, rng),
             stage=state.stage + 1,
             event="reweighted",
             fresh=0,
@@ -161,8 +163,3 @@ class LearningProgress(Curriculum[LearningProgressState]):
         scores, cells = episodes.scores(self.score), self.partition.index(episodes.contexts)
         sums, counts = (np.bincount(cells, each, len(self.partition)) for each in (scores, np.ones(len(scores))))
         return np.asarray((sums + scores.mean()) / (counts + 1))
-
-    def _draw(self, chances: FloatArray, rng: np.random.Generator) -> Particles:
-        """Contexts of all cells, as likely as their cells."""
-        points = self.partition.draw(max(1, self.particles // len(chances)), rng)
-        return Particles(points, np.repeat(chances, len(points) // len(chances)))
