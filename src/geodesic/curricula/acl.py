@@ -123,7 +123,7 @@ class ACL(Curriculum[ACLState]):
         cells = self.partition.index(episodes.contexts)
         for t, (cell, score) in enumerate(zip(cells, episodes.scores(self.score).tolist()), start=state.played + 1):
             progress = 0.0 if np.isnan(last[cell]) else abs(score - last[cell])
-            last[cell], most = score, max(most, progress)
+            last[cell], most = score, max(most, float(progress))
             if most > 0:
                 logits[cell] += self.rate * (2 * progress / most - 1) / self.chances(logits)[cell]
             weights = np.exp(logits - logits.max())
