@@ -1,7 +1,7 @@
 """A graph: start cells of FrozenLake, with the number of moves around the holes as the distance between two of them.
 
-    python examples/frozen_lake.py
-    geodesic plan examples/frozen_lake.py:task      # from the cells next to the goal back to the corner
+python examples/frozen_lake.py
+geodesic plan examples/frozen_lake.py:task      # from the cells next to the goal back to the corner
 """
 
 import gymnasium as gym

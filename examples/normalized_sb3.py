@@ -14,7 +14,9 @@ def main(steps=100_000, out="runs/normalized"):
     judge = VecNormalize(make_vec_env(task.make, n_envs=4), training=False, norm_reward=False)  # + likewise: the target
     curriculum = gd.sb3.CurriculumCallback(task, out=out)  # +
     model = PPO("MlpPolicy", env, n_steps=256, batch_size=256)
-    model.learn(steps, callback=[EvalCallback(judge, eval_freq=max(steps // 80, 1), verbose=0), curriculum])  # + curriculum
+    model.learn(
+        steps, callback=[EvalCallback(judge, eval_freq=max(steps // 80, 1), verbose=0), curriculum]
+    )  # + curriculum
     return model
 
 

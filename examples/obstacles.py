@@ -1,6 +1,6 @@
 """An integer context: the number of obstacles on a field that the agent has to cross.
 
-    python examples/obstacles.py
+python examples/obstacles.py
 """
 
 import gymnasium as gym

@@ -1,6 +1,6 @@
 """Sparse rewards without a source: goals in a room, of which only the far corner matters. Easy goals are searched for.
 
-    python examples/sparse_goals.py
+python examples/sparse_goals.py
 """
 
 import gymnasium as gym

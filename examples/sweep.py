@@ -1,6 +1,6 @@
 """A sweep: every combination of some options, next to the default method and to no curriculum.
 
-    python examples/sweep.py
+python examples/sweep.py
 """
 
 import geodesic as gd

@@ -28,6 +28,7 @@ from geodesic.checks import (
     optional,
 )
 from geodesic.contexts import EpisodeBatch, Plot
+from geodesic.curricula import REGISTRY
 from geodesic.errors import InvalidInput
 
 
@@ -200,8 +201,7 @@ HERE = gd.Particles([[0.5]])
         (lambda: gd.train("maze", seeds=10**12), "expected seeds to be an integer in [-2147483647, 1000000], got 1000"),
         (
             lambda: gd.train("maze", "gradint"),
-            "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, "
-            "wb-spdl, currot, procurl-target; got 'gradint'; did you mean gradient?",
+            f"expected method to be one of {', '.join(REGISTRY)}; got 'gradint'; did you mean gradient?",
         ),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 import geodesic as gd
 from geodesic import learners
-from geodesic.curricula import AutoThreshold
+from geodesic.curricula import REGISTRY, AutoThreshold
 from geodesic.errors import InvalidInput, UnknownName
 from geodesic.records import RunConfig
 from geodesic.records.config import BACKENDS
@@ -194,8 +194,7 @@ REFUSED = [
     ({"task": ""}, "expected a task, its name, module:object or file.py:object, got ''"),
     (
         {"method": "nonsense"},
-        "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
-        "currot, procurl-target; got 'nonsense'",
+        f"expected method to be one of {', '.join(REGISTRY)}; got 'nonsense'",
     ),
     ({"method": "gradient:"}, "expected a method as name:option=value, got 'gradient:'"),
     ({"method": 3}, "expected a method as a name, a Curriculum or a function, got 3"),
