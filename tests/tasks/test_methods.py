@@ -173,7 +173,7 @@ DISCRETE = walk(
         ),
         (
             lambda: resolve(TASK, "gradient", "graph"),
-            "expected metric of Walk to be one of plain, l2, embedding, return-lift, embedding-raw; got 'graph'",
+            "expected metric of Walk to be one of plain, l2, embedding, return-lift, practice, embedding-raw; got 'graph'",
         ),
         (
             lambda: resolve(walk(name="walk"), "gradient:metric=return-lift"),
@@ -186,8 +186,7 @@ DISCRETE = walk(
         ),
         (
             lambda: resolve(TASK, "nonsense"),
-            "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, "
-            "wb-spdl, currot, procurl-target; got 'nonsense'",
+            f"expected method to be one of {', '.join(REGISTRY)}; got 'nonsense'",
         ),
         (
             lambda: build(TASK, *resolve(TASK, "gradient:stepp=0.1"), threshold=-40.0),

@@ -13,6 +13,7 @@ from geodesic.analysis.curves import mean_curve
 from geodesic.analysis.statistics import window_of
 from geodesic.checks import FloatArray, as_count, as_path, check_instances
 from geodesic.curricula import REGISTRY
+from geodesic.curricula.gradient.staged import JUMP
 from geodesic.errors import InvalidInput
 from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult, by_label
@@ -76,6 +77,23 @@ def at_source(runs: Sequence[RunResult]) -> list[str]:
         if stayed:
             notes.append(f"{label}: {stayed} of {count(len(done), 'seed')} never left the source")
     return notes
+
+
+def jumping(runs: Sequence[RunResult]) -> list[str]:
+    """Name the labels with runs whose path jumped, so that alpha says little about what was trained on before.
+
+    Args:
+        runs: The runs.
+
+    Returns:
+        A sentence for each such label, without a full stop.
+    """
+    found = []
+    for label, group in by_label(check_instances(RunResult, runs, "runs")).items():
+        jumped = sum(JUMP in run.stages.numbers() for run in group)
+        if jumped:
+            found.append(f"{label}: the path of {jumped} of {count(len(group), 'seed')} jumped; try another metric")
+    return found
 
 
 def _has_source(run: RunResult) -> bool:

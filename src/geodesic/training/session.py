@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +20,8 @@ import numpy as np
 from geodesic.contexts import Arrays, EpisodeBatch, FloatArray, IntArray, Particles
 from geodesic.contexts.episodes import COLUMNS
 from geodesic.curricula import State
-from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, format_error
+from geodesic.curricula.gradient.staged import DISTANCE, HOP, JUMP
+from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning, format_error
 from geodesic.records import Checkpoint, RunConfig, RunFolder, StageDistribution, finished, read_config, run_exists
 from geodesic.records.archive import Headers
 from geodesic.records.schema import format_details
@@ -29,7 +31,14 @@ from geodesic.training.configure import curriculum_of
 from geodesic.training.objects import Objects
 from geodesic.training.reorder import release
 from geodesic.training.trainer import Evaluation
-from geodesic.training.validate_checkpoint import CURRICULUM, WAITING, check_members, check_numbers, check_state
+from geodesic.training.validate_checkpoint import (
+    CURRICULUM,
+    WAITING,
+    check_contexts,
+    check_members,
+    check_numbers,
+    check_state,
+)
 
 RECENT = 20  # training episodes that the training score is the mean of
 
@@ -155,6 +164,7 @@ class CurriculumSession:
         self.restored: Checkpoint | None = None  # what a resumed run continues from
         self._unwritten: list[Callable[[RunFolder], None]] = []
         self._stats = TrainingStats(0)
+        self._jumped = False
 
     @classmethod
     def open(
@@ -240,8 +250,21 @@ class CurriculumSession:
         self.curriculum_seconds += time.perf_counter() - started
         if self.state.stage == stage:
             return False
+        self._warn_of_jump()
         self._record(partial(self._write_stage, step, self.state))
         return True
+
+    def _warn_of_jump(self) -> None:
+        """Say once that the path does not lead to the target but jumps there."""
+        numbers = self.curriculum.scalars(self.state)
+        if JUMP in numbers and not self._jumped:
+            self._jumped = True
+            text = (
+                f"{self.config.label}, seed {self.config.seed}: the path jumped; stage {self.state.stage} is "
+                f"{numbers[HOP]:.2f} diagonals of the context space from the one before and {numbers[DISTANCE]:.2f} "
+                "from the target; try another metric"
+            )
+            warnings.warn(text, RunWarning, stacklevel=3)
 
     def log_evaluation(self, step: int, evaluation: Evaluation, policy: Arrays | None = None) -> None:
         """Record an evaluation on the target.
@@ -309,6 +332,7 @@ class CurriculumSession:
             check_state(state, waiting, self.task.space.dim)
             if type(self.curriculum).__module__.startswith("geodesic."):
                 check_numbers(kept, own)
+                check_contexts(state, waiting, self.task.space)
             best = BestPolicy.load(found)
             if state.stage != self.folder.last_stage:
                 raise CheckpointError(

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from geodesic.checks import Count
 from geodesic.contexts import Arrays, ContextSpace, FloatArray, Particles
+from geodesic.curricula.base import Problem
 from geodesic.curricula.gradient.paces import DEFAULT_PACE, Pace, level
-from geodesic.curricula.gradient.staged import PathSegment, Staged, StagedState
+from geodesic.curricula.gradient.staged import PathSegment, Staged, StagedState, main_points
 from geodesic.errors import InvalidInput
-from geodesic.metrics.base import Fitted, LearnedMetric, Metric
+from geodesic.metrics.base import Euclidean, Fitted, LearnedMetric, Metric
 from geodesic.metrics.graph import Finite
+from geodesic.metrics.practice import Practice
 from geodesic.metrics.product import default_metric
 from geodesic.transport.barycenter import barycenter as fixed_support_barycenter
+from geodesic.transport.displacement import hop_lengths
 from geodesic.transport.geodesic import Geodesic, Knots, Trajectories
 
 UNIFORM = 1000  # particles that represent the uniform distribution on a continuous space
 HEAT = 40  # cells a side of the heat map of returns
 CLOUD = 100  # most particles of a distribution in a snapshot
 ALPHAS = tuple(k / 10 for k in range(11))
+WALKERS = 200  # particles, at most, that are planned for under `metrics.Practice`
+KNOTS = 20  # of a path whose length is measured
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,16 @@ class RemainingPath:
             return distribution
         return distribution.positive().thinned(self.particles, self.rng)
 
+    def lengths(self, alpha: float, space: ContextSpace) -> tuple[float, float]:
+        """The lengths of the path from the source to alpha, and from there to the target."""
+        past = cumulative_length(self.back, space)[-1] if self.start > 0 else 0.0
+        onward = cumulative_length(self.geodesic, space)
+        if alpha < self.start:
+            behind = past * alpha / self.start
+        else:
+            behind = past + np.interp(self.fraction(alpha), np.linspace(0, 1, len(onward)), onward)
+        return float(behind), float(past + onward[-1] - behind)
+
     def fraction(self, alpha: float) -> float:
         """The fraction of the remaining path at alpha; 1 / 3 where rounding would give 0.33333333333333337."""
         fraction = (alpha - self.start) / (1 - self.start) if self.start < 1 else 1.0
@@ -71,12 +86,16 @@ class Gradient(Staged):
     `explore_steps`, fit the metric to the latest episodes, move. Exploration is a stage of kind "explore" at the same
     alpha. The metric differs from stage to stage, so no plan outlives one: a move from alpha to beta goes
     (beta - alpha) / (1 - alpha) of the path that remains from the distribution last trained on, which gives even
-    stages. (The paper moves the source and raises alpha as well, which gives uneven ones.)
+    stages. (The paper moves the source and raises alpha as well, which gives uneven ones.) The alpha that is reported
+    is progress that was made: the length of the path from the source to the stage, as a fraction of the whole path to
+    the target, both as the latest fit has them and in plain distances.
 
     `AdaptivePace` and `PerParticlePace` move often and a little, so that exploration and a fit for every move would
     take most of a run. They keep the path found at a fit and follow it until a move would end more than a stride past
     the alpha of that fit: at most two fits for each stride of progress. A path that does not lead to the target is
     given up as well, once the stage is mastered (`Pace.is_stale`).
+
+    Under `metrics.Practice` there is no exploration: the path is planned again from training episodes.
 
     Args:
         source: Contexts the agent can learn from at the start.
@@ -133,8 +152,19 @@ class Gradient(Staged):
             needed = "a metric on discrete contexts that is known before training and a pace without separate particles"
             got = f"{type(self.metric).__name__} and {type(self.pace).__name__}"
             raise InvalidInput(f'expected barycenter="sinkhorn" with {needed}, got {got}')
+        if isinstance(self.metric, Practice) and not self.pace.individual:
+            name = type(self.pace).__name__
+            raise InvalidInput(
+                f"expected a pace that moves particles for metric practice, got {name}; try pace=particles"
+            )
         if self.space is not None and self.space.mixed and isinstance(self.metric, Metric):
             _check_paths(self.metric, self.box, self.target)
+
+    @classmethod
+    def from_problem(cls, problem: Problem, **options: Any) -> Self:
+        """As for other staged curricula; `pace` is `"particles"` by default under `metrics.Practice`."""
+        practised = isinstance(options.get("metric", problem.metric), Practice)
+        return super().from_problem(problem, **({"pace": "particles"} if practised else {}) | options)
 
     @property
     def discrete(self) -> bool:
@@ -162,6 +192,11 @@ class Gradient(Staged):
         return Geodesic(self.source, self.target, self.metric or default_metric(self.space))
 
     @cached_property
+    def length(self) -> float:
+        """The length of the path under a metric that is known, in diagonals of the context space."""
+        return float(cumulative_length(self.geodesic, self.box)[-1])
+
+    @cached_property
     def trajectories(self) -> Trajectories:
         """The trajectories of the particles that move individually along the geodesic under a metric that is known."""
         return Trajectories.of(self.geodesic, self.pace.path_knots)
@@ -175,7 +210,17 @@ class Gradient(Staged):
     @property
     def particles(self) -> int:
         """The most particles of a distribution under a learned metric: as many as source or target."""
-        return max(len(self.source), len(self.target))
+        most = max(len(self.source), len(self.target))
+        return min(most, WALKERS) if isinstance(self.metric, Practice) else most
+
+    def _alpha(self, state: StagedState) -> float:
+        length = state.behind + state.ahead
+        if not isinstance(self.metric, LearnedMetric) or state.alpha in (0.0, 1.0) or length == 0.0:
+            return state.alpha
+        return float(np.clip(state.behind / length, 1e-9, 1.0 - 1e-9))
+
+    def _length(self, state: StagedState) -> float:
+        return state.behind + state.ahead if isinstance(self.metric, LearnedMetric) else self.length
 
     def snapshot(self, state: StagedState) -> Arrays:
         """The last fit of a learned metric, and the progress of particles that move individually."""
@@ -191,12 +236,50 @@ class Gradient(Staged):
             if not pace.individual:
                 return super()._decide(state, rng)
             return self._waiting(self._walk(state, self.trajectories)) if ready else state
+        if isinstance(metric, Practice):
+            return self._practise(state, metric, rng) if ready else state
         if state.kind == "explore":
             return self._refit(state, metric, rng) if state.steps >= self.explore_steps else state
         status = pace.stage_status(state)
         if state.segment is not None and ready:
             return self._follow(state, state.segment, metric, status, rng)
         return self._explore(state, metric, status, rng) if status else self._waiting(state)
+
+    def _practise(self, state: StagedState, metric: Practice, rng: np.random.Generator) -> StagedState:
+        """A move along the ways of the last plan, or new ways for some particles; the first ones are straight."""
+        if state.segment is None:
+            straight = Geodesic(self.source, self.target, Euclidean(metric.space.sides))
+            return self._begin_segment(state.replace(event="planned"), straight, rng)
+        segment = replace(state.segment, episodes=state.segment.episodes + state.fresh)
+        if segment.episodes >= metric.every:
+            planned = self._plan(state, segment, metric, rng)
+            if planned.stage > state.stage:
+                return planned
+            state, segment = planned, replace(segment, episodes=0)
+        moved = self._waiting(self._walk(state, segment.trajectories(self.source, self.target)))
+        return self._on_segment(moved.replace(segment=segment), segment)
+
+    def _plan(
+        self, state: StagedState, segment: PathSegment, metric: Practice, rng: np.random.Generator
+    ) -> StagedState:
+        """A new stage if some particles leave their way for a better one."""
+        fitted = metric.fit(state.seen, rng)
+        knots = self._knots(state, segment.trajectories(self.source, self.target))
+        ways, blocked = fitted.detours(segment.points, knots)
+        state = state.replace(blocked=blocked)
+        if not ways:
+            return state
+        segment, knots = segment.with_detours(ways, knots, self.box)
+        trajectories = segment.trajectories(self.source, self.target)
+        progress = knots / trajectories.knots
+        alpha = _mean_progress(progress, segment.mass)
+        event = f"{len(ways)} of {len(knots)} ways planned again"
+        state = state.enter(trajectories.at(knots), alpha, event, segment=segment, progress=progress)
+        clouds = segment.points[np.rint(np.array(ALPHAS) * trajectories.knots).astype(int)]
+        drawn = np.linspace(0, len(knots) - 1, min(len(knots), CLOUD)).astype(int)
+        heat = _heat_map(fitted, metric.space)
+        pictured = {**heat, "potential": clouds[:, drawn], "potential_alphas": np.asarray(ALPHAS)}
+        return self._on_segment(state.replace(picture=pictured), segment)
 
     def _walk(self, state: StagedState, trajectories: Trajectories, status: str = "") -> StagedState:
         """The stage in which each particle is where the pace sends it; the same state if none moves."""
@@ -233,7 +316,13 @@ class Gradient(Staged):
             return self._explore(state, metric, "path is stale", rng)
         steps = state.steps if moved.stage > state.stage else 0
         segment = replace(segment, episodes=segment.episodes + state.fresh, steps=segment.steps + steps)
-        return self._waiting(moved).replace(segment=segment)
+        return self._on_segment(self._waiting(moved).replace(segment=segment), segment)
+
+    def _on_segment(self, state: StagedState, segment: PathSegment) -> StagedState:
+        """The state with the lengths of the path behind and ahead of its particles."""
+        hops = hop_lengths(segment.points, segment.mass, self.box)
+        covered = np.arange(len(hops))[:, None] < self._knots(state, segment.trajectories(self.source, self.target))
+        return state.replace(behind=float(hops[covered].sum()), ahead=float(hops[~covered].sum()))
 
     def _explore(self, state: StagedState, metric: LearnedMetric, status: str, rng: np.random.Generator) -> StagedState:
         """A stage on uniform contexts, to observe scores wherever the path may lead."""
@@ -251,10 +340,12 @@ class Gradient(Staged):
         if self.pace.path_knots:
             moved = self._begin_segment(state, onward, rng)
         else:
-            back = Geodesic(trained, self.source, fitted)
-            moved = self._move(state, RemainingPath(onward, back, state.alpha, self.particles, rng), state.event)
+            path = RemainingPath(onward, Geodesic(trained, self.source, fitted), state.alpha, self.particles, rng)
+            moved = self._move(state, path, state.event)
             if moved.stage == state.stage:  # the pace stays: train where it was before the exploration
                 moved = state.enter(trained, state.alpha, state.event)
+            behind, ahead = path.lengths(moved.alpha, self.box)
+            moved = moved.replace(behind=behind, ahead=ahead)
         return moved.replace(picture=picture(fitted, onward, metric.space, self.particles, rng))
 
     def _begin_segment(self, state: StagedState, onward: Geodesic, rng: np.random.Generator) -> StagedState:
@@ -267,9 +358,15 @@ class Gradient(Staged):
         state = state.replace(segment=segment, progress=progress if individual else state.progress)
         trajectories = segment.trajectories(self.source, self.target)
         moved = self._walk(state, trajectories, state.event)
-        if moved.stage > state.stage:
-            return moved
-        return state.enter(trajectories.at(self._knots(state, trajectories)), alpha, state.event)
+        if moved.stage == state.stage:
+            moved = state.enter(trajectories.at(self._knots(state, trajectories)), alpha, state.event)
+        return self._on_segment(moved, segment)
+
+
+def cumulative_length(geodesic: Geodesic, space: ContextSpace) -> FloatArray:
+    """The length (KNOTS + 1,) of a geodesic up to evenly spaced places on it, in diagonals of a bounded space."""
+    hops = hop_lengths(main_points(geodesic, KNOTS), geodesic.plan.mass, space)
+    return np.concatenate([[0.0], hops.sum(axis=1).cumsum()])
 
 
 def _progress(state: StagedState, n: int) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -14,7 +14,12 @@ from geodesic.contexts import Arrays, ContextSpace, EpisodeBatch, FloatArray, Pa
 from geodesic.curricula.base import Curriculum, Problem, State, check_options, parameter_names
 from geodesic.curricula.gradient.paces import PACES, Pace, Path, as_pace, make_pace, options_of_pace
 from geodesic.errors import InvalidInput
-from geodesic.transport.geodesic import Geodesic, Trajectories
+from geodesic.transport.displacement import displacement, is_jump
+from geodesic.transport.geodesic import Geodesic, Knots, Trajectories
+
+LOOP = 0.03  # diagonals of the space: what comes back to so near a place is a loop
+# Names of numbers that describe a stage.
+HOP, DISTANCE, JUMP, BLOCKED = "hop", "distance to target", "jump", "blocked"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +65,28 @@ class PathSegment:
         rows = rows[atoms]
         fractions, reached = np.arange(knots + 1)[:, None] / knots, progress[rows]
         ahead = np.rint(knots * (fractions - reached) / np.maximum(1 - reached, 1e-12)).clip(0, knots).astype(np.intp)
-        points = _main_points(Trajectories.of(geodesic, knots))[ahead, atoms]
+        points = main_points(geodesic, knots)[ahead, atoms]
         if before is not None and len(before.mass) == len(progress):
             points = np.where((fractions < reached)[..., None], before.points[:, rows], points)
         return cls(points, mass, start), reached
+
+    def with_detours(self, ways: dict[int, FloatArray], at: Knots, space: ContextSpace) -> tuple[PathSegment, Knots]:
+        """The segment with new ways for some particles, and the knots (n,) at which all are then.
+
+        A particle keeps the way that it came along, without loops. Its whole way is divided into equal hops, so that its
+        knot changes.
+        """
+        points, reached, k = self.points.copy(), at.copy(), len(self.points) - 1
+        for i, way in ways.items():
+            past = without_loops(self.points[: at[i] + 1, i], space)
+            line = np.concatenate([past[:-1], way])
+            hops = np.linalg.norm(np.diff(line, axis=0) / space.unit_length, axis=1)
+            length = np.concatenate([[0.0], hops.cumsum()])
+            marks = np.linspace(0.0, length[-1], k + 1)
+            points[:, i] = np.stack([np.interp(marks, length, values) for values in line.T], axis=1)
+            points[-1, i] = line[-1]
+            reached[i] = min(int(np.rint(k * length[len(past) - 1] / max(length[-1], 1e-12))), k - 1)
+        return replace(self, points=points, episodes=0), reached
 
     def trajectories(self, source: Particles, target: Particles) -> Trajectories:
         """The trajectories of the particles between the two ends of a curriculum."""
@@ -74,8 +97,18 @@ class PathSegment:
         return Trajectories(self.points[:, :, None], whole, self.mass, (source, target))
 
 
-def _main_points(trajectories: Trajectories) -> FloatArray:
-    """Points (knots + 1, n, d): of each particle the one that has most of it."""
+def without_loops(line: FloatArray, space: ContextSpace) -> FloatArray:
+    """The positions (m, d) of a line of numbers that do not lead back to where it has been."""
+    kept = [0]
+    while kept[-1] < len(line) - 1:
+        gaps = np.linalg.norm((line - line[kept[-1]]) / space.unit_length, axis=1)
+        kept.append(max(int(np.flatnonzero(gaps < LOOP)[-1]), kept[-1] + 1))
+    return line[kept]
+
+
+def main_points(geodesic: Geodesic, knots: int) -> FloatArray:
+    """Points (knots + 1, n, d) along a geodesic: of each atom of its plan the one that has most of it."""
+    trajectories = Trajectories.of(geodesic, knots)
     most = trajectories.fractions.argmax(axis=2)[..., None, None]
     return np.asarray(np.take_along_axis(trajectories.points, most, axis=2)[:, :, 0])
 
@@ -95,6 +128,16 @@ class StagedState(State):
         segment: The path found at that fit, if the pace keeps it.
         progress: The fraction of its path that each particle has covered, if particles move individually; empty:
             none has moved.
+        position: The place on the path, as the pace counts it. alpha is the same under a known metric.
+        behind: Under a learned metric, the length of the path from the source to this stage.
+        ahead: Likewise, that of the path from here to the target.
+        hop: How far the contexts moved into this stage.
+        distance: How far they are from the target.
+        jumped: Whether the hop jumped over most of the path.
+        blocked: Under `metrics.Practice`, the fraction of particles for which all ways that are left lead through
+            contexts practised in vain.
+
+    Lengths and distances are in diagonals of the context space (`geodesic.transport.displacement`).
     """
 
     recent: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -106,6 +149,13 @@ class StagedState(State):
     picture: Arrays = field(default_factory=dict)
     segment: PathSegment | None = None
     progress: FloatArray = field(default_factory=lambda: np.zeros(0))
+    position: float = 0.0
+    behind: float = 0.0
+    ahead: float = 0.0
+    hop: float = 0.0
+    distance: float = 0.0
+    jumped: bool = False
+    blocked: float = 0.0
 
     def absorb(self, episodes: EpisodeBatch, window: int, memory: int, score: Score) -> Self:
         """Add episodes; those of earlier stages are only seen, they do not count for this one.
@@ -231,15 +281,51 @@ class Staged(Curriculum[StagedState]):
         """How many episodes the state keeps."""
         return self.pace.memory
 
+    @cached_property
+    def length(self) -> float:
+        """The length of the path, in diagonals of the context space."""
+        return displacement(self.source, self.target, self.box)
+
     def init(self, rng: np.random.Generator) -> StagedState:
         """The source."""
-        return StagedState(self.source, seen=EpisodeBatch.empty(self.source.dim))
+        distance = displacement(self.source, self.target, self.box)
+        return StagedState(self.source, seen=EpisodeBatch.empty(self.source.dim), distance=distance)
 
     def update(self, state: StagedState, episodes: EpisodeBatch, rng: np.random.Generator) -> StagedState:
         """The state after more episodes: a move along the path when the pace says that the stage is over."""
         if not self.has_episodes(state, episodes, rng) or state.done:
             return state
-        return self._decide(state.absorb(episodes, self.pace.window, self.memory, self.score), rng)
+        placed = state.replace(alpha=state.position)  # paces count places on the path
+        return self._measured(
+            state, self._decide(placed.absorb(episodes, self.pace.window, self.memory, self.score), rng)
+        )
+
+    def _measured(self, before: StagedState, after: StagedState) -> StagedState:
+        """The new state with its alpha, and with how far its contexts moved."""
+        if after.stage == before.stage or after.kind == "explore":
+            return after.replace(alpha=before.alpha)
+        left = before.trained if before.kind == "explore" and before.trained else before.distribution
+        hop = displacement(left, after.distribution, self.box)
+        return after.replace(
+            alpha=self._alpha(after),
+            position=after.alpha,
+            hop=hop,
+            distance=displacement(after.distribution, self.target, self.box),
+            jumped=is_jump(hop, abs(after.alpha - before.position), self._length(after)),
+        )
+
+    def _alpha(self, state: StagedState) -> float:
+        """The alpha of a state whose place on the path is known."""
+        return state.alpha
+
+    def _length(self, state: StagedState) -> float:
+        """The length of the path of a move."""
+        return self.length
+
+    def scalars(self, state: StagedState) -> dict[str, float]:
+        """How far the contexts moved into this stage, how far they are from the target, and what is wrong with the path."""
+        more = {JUMP: float(state.jumped), BLOCKED: state.blocked}
+        return {HOP: state.hop, DISTANCE: state.distance, **{name: value for name, value in more.items() if value}}
 
     def snapshot(self, state: StagedState) -> Arrays:
         """Arrays that describe the last fit of a learned metric."""
