@@ -209,7 +209,7 @@ def test_a_configuration_with_an_invalid_value_is_refused(tmp_path: Path, label:
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="to be a run folder with a config.json, found none"):
         load_run(tmp_path)
-    with pytest.raises(InvalidInput, match="to hold runs at runs/<label>/seed-<k>, got none"):
+    with pytest.raises(InvalidInput, match="to hold config.json or runs at runs/<label>/seed-<k>, got neither"):
         load_comparison(tmp_path)
 
 

@@ -362,4 +362,4 @@ def test_a_missing_extra_is_reported_before_any_work(tmp_path: Path, monkeypatch
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path, capsys: Any) -> None:
     assert main(["report", str(tmp_path)]) == 2
-    assert "to hold runs at runs/<label>/seed-<k>, got none" in capsys.readouterr().err
+    assert "to hold config.json or runs at runs/<label>/seed-<k>, got neither" in capsys.readouterr().err
