@@ -1,4 +1,4 @@
-"""A script of Stable-Baselines3 with VecNormalize and EvalCallback, to which a curriculum is added: see the lines marked +."""
+"""A curriculum in a script of Stable-Baselines3 that has VecNormalize and EvalCallback: the lines marked + are new."""
 
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import EvalCallback
