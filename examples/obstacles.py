@@ -13,7 +13,7 @@ MOVES = ((0, 1), (0, -1), (1, 0), (-1, 0))
 
 
 class Field(gym.Env):
-    """A field with obstacles at random places, to be crossed from left to right by an agent that sees the cells around it."""
+    """A field with obstacles at random places. The agent sees the cells around it and has to cross the field."""
 
     observation_space = gym.spaces.Box(0.0, 1.0, (27,), np.float32)  # 5 x 5 cells, and where the agent is
     action_space = gym.spaces.Discrete(4)
