@@ -10,14 +10,12 @@ from cartpole import task  # +
 
 
 def main(steps=100_000, out="runs/normalized"):
-    env = VecNormalize(make_vec_env(task.make, n_envs=8))  # + task.make in place of "CartPole-v1"
-    judge = VecNormalize(make_vec_env(task.make, n_envs=4), training=False, norm_reward=False)  # + likewise: the target
-    curriculum = gd.sb3.CurriculumCallback(task, out=out)  # +
+    env = VecNormalize(make_vec_env(task.make, n_envs=8))  # + task.make was "CartPole-v1"
+    judge = VecNormalize(make_vec_env(task.make, n_envs=4), training=False, norm_reward=False)  # + likewise
+    callbacks = [EvalCallback(judge, eval_freq=max(steps // 80, 1), verbose=0)]  # on the target
+    callbacks.append(gd.sb3.CurriculumCallback(task, out=out))  # +
     model = PPO("MlpPolicy", env, n_steps=256, batch_size=256)
-    model.learn(
-        steps, callback=[EvalCallback(judge, eval_freq=max(steps // 80, 1), verbose=0), curriculum]
-    )  # + curriculum
-    return model
+    return model.learn(steps, callback=callbacks)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ MOVES = ((0, 1), (0, -1), (1, 0), (-1, 0))
 
 
 class Field(gym.Env):
-    """A field with obstacles at random places. The agent sees the cells around it; it starts left and has to reach the right."""
+    """A field with obstacles at random places. The agent sees the cells around it and has to cross the field."""
 
     observation_space = gym.spaces.Box(0.0, 1.0, (27,), np.float32)  # 5 x 5 cells, and where the agent is
     action_space = gym.spaces.Discrete(4)
@@ -51,7 +51,7 @@ def set_context(env, obstacles):
 
 task = gd.Task(
     make,
-    contexts={"obstacles": range(0, 25)},
+    contexts={"obstacles": range(25)},
     source={"obstacles": (0, 2)},
     target={"obstacles": (18, 24)},
     set_context=set_context,
@@ -59,7 +59,7 @@ task = gd.Task(
 )
 
 
-def main(steps=60_000, out="runs/obstacles"):
+def main(steps=150_000, out="runs/obstacles"):
     result = gd.train(task, steps=steps, out=out)
     print(result.table(), result.verdict(), sep="\n")
     return result
