@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -20,10 +21,11 @@ from geodesic.checks import (
     as_string,
     as_strings,
     check_instance,
+    is_number,
     optional,
 )
-from geodesic.contexts import SCORES
-from geodesic.curricula.base import Threshold, as_threshold
+from geodesic.contexts import SCORE_NAMES, SCORES
+from geodesic.curricula.base import AUTO, Threshold, as_threshold
 from geodesic.errors import InvalidInput, UnknownName, short_repr
 from geodesic.records.files import read_json
 
@@ -147,6 +149,18 @@ class RunConfig:
     def __post_init__(self) -> None:
         for item in fields(self):
             object.__setattr__(self, item.name, item.metadata["rule"](getattr(self, item.name), item.name))
+
+    @property
+    def stated_threshold(self) -> float:
+        """The mean training score above which a stage is mastered; NaN if it is found during training."""
+        own = self.options.get("threshold")
+        level = own if is_number(own) or own == AUTO else self.threshold
+        return math.nan if isinstance(level, str) else float(level)
+
+    @property
+    def score_name(self) -> str:
+        """What its scores are, in words."""
+        return SCORE_NAMES[self.score]
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as JSON has it: numbers, strings, lists and objects only."""
