@@ -106,10 +106,10 @@ class _Words:
         if not any(each.solved for each in done):
             return f"No seed of {listed([each.label for each in done])} solved {self.target} ({level})."
         if len(self.methods) > 1:
-            counts = listed([f"{each.label} in {_tally(each)}" for each in done])
-            return f"{_sentence(self.target)} ({level}) was solved by {counts} seeds."
+            counts = listed([f"{each.label} in {_tally(each, noun=not k)}" for k, each in enumerate(done)])
+            return f"{_sentence(self.target)} ({level}) was solved by {counts}."
         since = f", from step {done[0].time:,.0f} on (median)" if math.isfinite(done[0].time) else ""
-        return f"{done[0].label} solved {self.target} in {_tally(done[0])} seeds: {level}{since}."
+        return f"{done[0].label} solved {self.target} in {_tally(done[0])}: {level}{since}."
 
     def _of_one(self, seed: SeedOutcome) -> str:
         """The same for a single run."""
@@ -310,7 +310,7 @@ def _advice(methods: Sequence[MethodOutcome], comparisons: Sequence[Comparison],
     elif target_only is not None and 0 < target_only.solved == len(target_only.finished):
         compared = [each for each in comparisons if each.baseline == target_only.label]
         if compared and not any(each.better for each in compared):
-            solved = f"{target_only.label} solves it in {_tally(target_only)} seeds"
+            solved = f"{target_only.label} solves it in {_tally(target_only)}"
             yield f"train on the target alone: {solved}, and no curriculum is shown to be better."
 
 
@@ -355,10 +355,11 @@ def _advice_for(seed: SeedOutcome, is_baseline: bool, alone: bool, level: float)
     return found
 
 
-def _tally(method: MethodOutcome) -> str:
+def _tally(method: MethodOutcome, noun: bool = True) -> str:
     """How many of the finished seeds solved the target."""
     left = len(method.seeds) - len(method.finished)
-    return f"{method.solved} of {len(method.finished)}" + (f" ({left} more not finished)" if left else "")
+    counted = f"{method.solved} of {count(len(method.finished), 'seed') if noun else len(method.finished)}"
+    return counted + (f" ({left} more not finished)" if left else "")
 
 
 def _be(group: Sequence[SeedOutcome], past: bool = False) -> str:

@@ -27,7 +27,8 @@ PATIENCE = 0.25  # of the budget, after which a stage that does not improve is r
 MOVED = 0.01  # alpha has risen if it is so much higher
 WINDOW = 20  # episodes in a mean score of training
 LEAST = 60  # episodes of a stage before it is reported
-EVALUATIONS = 3  # in a mean score on the target, and in a row above the level
+EVALUATIONS = 3  # in a mean score on the target
+IN_A_ROW = 5  # evaluations above the level
 HALFWAY = 0.5  # alpha is low below, and looks fine from there on
 OFTEN = 0.5  # the fraction of contexts without a success that is reported
 MEMORY = 500  # episodes among which a success is looked for
@@ -57,7 +58,7 @@ class Monitor:
 
         no progress     no rise of alpha and no clear improvement, in training or on the target, for a quarter of the
                         budget (`Record` says what is clear)
-        target solved   three evaluations in a row above the level that counts as solved, while alpha is low
+        target solved   five evaluations in a row above the level that counts as solved, while alpha is low
         no success      near most of the contexts trained on last, none of the latest episodes succeeded, although alpha
                         looks fine
 
@@ -111,7 +112,7 @@ class Monitor:
             self._contexts = np.concatenate([earlier, contexts])[-MEMORY:]
             self._succeeded = np.concatenate([self._succeeded, succeeded])[-MEMORY:]
         self._target = self._target.observe(np.array([[score, mean_return]]), EVALUATIONS, step)
-        self._levels = [*self._levels, score][-EVALUATIONS:]
+        self._levels = [*self._levels, score][-IN_A_ROW:]
         checks = self._no_progress(step), self._target_solved(), self._no_success()
         given = {notice.kind for notice in self.notices}
         found = [Notice(kind, step, text) for kind, text in zip(KINDS, checks) if text and kind not in given]
@@ -135,7 +136,7 @@ class Monitor:
 
     def _target_solved(self) -> str:
         level = self.config.solved
-        above = level is not None and len(self._levels) == EVALUATIONS and min(self._levels) > level
+        above = level is not None and len(self._levels) == IN_A_ROW and min(self._levels) > level
         if not above or not self.follows_path or self._alpha >= HALFWAY:
             return ""
         return (
