@@ -304,7 +304,7 @@ def test_the_command_writes_figures_for_papers_and_names_the_page_last(tmp_path:
     assert 'href="figures/run.pdf"' in (tmp_path / "run" / "report.html").read_text()
 
 
-def die(*arguments: object) -> None:
+def die(*arguments: object, **options: object) -> None:
     os.abort()
 
 
