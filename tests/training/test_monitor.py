@@ -10,9 +10,10 @@ from geodesic.errors import RunWarning
 from geodesic.records import load_run
 from geodesic.records.reader import read_tables
 from geodesic.training.configure import configure, objects_of
-from geodesic.training.monitor import NEAR, RECENT, failing_fraction, follows_path, replay
+from geodesic.training.monitor import MEMORY, NEAR, RECENT, Monitor, failing_fraction, follows_path, replay
 from geodesic.training.session import CurriculumSession
 from geodesic.training.trainer import Evaluation
+from run_folders import write_run
 
 STEPS, SEGMENT, EPISODES = 20_000, 500, 50
 
@@ -158,6 +159,24 @@ def test_a_threshold_that_changes_is_the_last_one(tmp_path):
     session.close()
     monitor = replay(session.config, *read_tables(tmp_path / "run"))
     assert monitor.threshold == pytest.approx(load_run(tmp_path / "run").stages.numbers()["threshold"][-1])
+
+
+def test_only_the_latest_episodes_are_kept():
+    """A loop may never evaluate."""
+    monitor = Monitor(opened().config)
+    for _ in range(3):
+        ones = np.ones(MEMORY)
+        monitor.observe(np.zeros(MEMORY, np.int64), ones, ones, ones, ones[:, None])
+    assert sum(value.size for value in vars(monitor).values() if isinstance(value, np.ndarray)) < 4 * MEMORY
+
+
+def test_a_folder_with_other_contexts_is_no_error(tmp_path):
+    folder = write_run(tmp_path / "run", returns=[5.0] * 20, alphas=[0.0, 0.3], begins=[0, 300])
+    rows = [row.rpartition(",")[0] for row in (folder / "episodes.csv").read_text().splitlines()]
+    (folder / "episodes.csv").write_text("\n".join([*rows, ""]))
+    run = load_run(folder)
+    monitor = replay(run.config, run.episodes, run.evaluations, run.stages)
+    assert [notice.kind for notice in monitor.notices] == ["no progress"]
 
 
 def test_methods_that_follow_a_path():

@@ -74,12 +74,10 @@ class Monitor:
         self.threshold = config.stated_threshold  # the last one in force
         self._categorical = [k for k, name in enumerate(config.contexts) if name in config.categories]
         self._stage, self._alpha = 0, 0.0
-        self._new: list[
-            tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]
-        ] = []  # since the last evaluation
-        self._contexts = np.zeros((0, 0))
-        self._succeeded = np.zeros(0, np.bool_)
-        self._episodes = 0
+        self._contexts = np.zeros((0, len(config.contexts)))  # of the latest episodes
+        self._results = np.zeros((0, 2))  # their scores and successes
+        self._recent = np.zeros((0, 2))  # scores and returns since alpha rose
+        self._episodes = 0  # since then
         self._training, self._target = Record(), Record()
         self._levels: list[float] = []
 
@@ -91,26 +89,21 @@ class Monitor:
             self.threshold = threshold
         if alpha > self.farthest + MOVED or alpha == 1.0 > self.farthest:
             self.farthest, self.began, self.since = alpha, stage, step
-            self._episodes, self._training = 0, Record()
+            self._episodes, self._recent, self._training = 0, self._recent[:0], Record()
 
     def observe(
         self, stages: IntArray, scores: FloatArray, returns: FloatArray, successes: FloatArray, contexts: FloatArray
     ) -> None:
-        """Note episodes (n,) that ended."""
-        self._new.append((stages, scores, returns, successes, contexts))
+        """Note episodes (n,) that ended; only the latest ones are kept."""
+        own = stages >= self.began
+        self._episodes += int(own.sum())
+        self._recent = np.concatenate([self._recent, np.stack([scores, returns], axis=1)[own]])[-WINDOW:]
+        self._results = np.concatenate([self._results, np.stack([scores, successes], axis=1)])[-MEMORY:]
+        self._contexts = np.concatenate([self._contexts, contexts])[-MEMORY:]
 
     def evaluate(self, step: int, score: float, mean_return: float) -> list[Notice]:
         """What an evaluation on the target adds to the notices."""
-        if self._new:
-            stages, scores, returns, successes, contexts = (np.concatenate(column) for column in zip(*self._new))
-            self._new.clear()
-            own = stages >= self.began
-            self._training = self._training.observe(np.stack([scores, returns], axis=1)[own], WINDOW, step)
-            self._episodes += int(own.sum())
-            succeeded = scores > self.threshold if np.isnan(successes).any() else successes > 0
-            earlier = self._contexts if len(self._contexts) else contexts[:0]
-            self._contexts = np.concatenate([earlier, contexts])[-MEMORY:]
-            self._succeeded = np.concatenate([self._succeeded, succeeded])[-MEMORY:]
+        self._training = self._training.observe(self._recent, WINDOW, step)
         self._target = self._target.observe(np.array([[score, mean_return]]), EVALUATIONS, step)
         self._levels = [*self._levels, score][-IN_A_ROW:]
         checks = self._no_progress(step), self._target_solved(), self._no_success()
@@ -118,6 +111,12 @@ class Monitor:
         found = [Notice(kind, step, text) for kind, text in zip(KINDS, checks) if text and kind not in given]
         self.notices += found
         return found
+
+    @property
+    def _succeeded(self) -> Mask:
+        """Which of the latest episodes succeeded: scored above the threshold, if the environment does not say."""
+        scores, successes = self._results.T
+        return scores > self.threshold if np.isnan(successes).any() else successes > 0
 
     def failing_fraction(self) -> float:
         """The fraction of the contexts trained on last near which no success was seen; NaN: unknown."""
@@ -145,7 +144,7 @@ class Monitor:
         )
 
     def _no_success(self) -> str:
-        fine = self.follows_path and self._alpha >= HALFWAY and self._succeeded[-RECENT:].mean() < OFTEN
+        fine = self.follows_path and self._alpha >= HALFWAY
         fraction = self.failing_fraction() if fine else math.nan
         if not fraction >= OFTEN:
             return ""
@@ -158,6 +157,8 @@ class Monitor:
 def replay(config: RunConfig, episodes: EpisodeTable, evaluations: EvaluationTable, stages: StageTable) -> Monitor:
     """The monitor of a run as it is after the last row of its tables."""
     monitor, entered, seen = Monitor(config), 0, 0
+    fits = episodes.contexts.shape[1] == len(config.contexts)  # or the file is missing, or of another run
+    contexts = episodes.contexts if fits else np.zeros((len(episodes.steps), len(config.contexts)))
     thresholds = stages.numbers().get("threshold", np.full(len(stages.steps), math.nan))
 
     def until(step: float) -> None:
@@ -167,8 +168,8 @@ def replay(config: RunConfig, episodes: EpisodeTable, evaluations: EvaluationTab
             monitor.enter(*row, float(thresholds[entered]))
             entered += 1
         new = slice(seen, seen := int(np.searchsorted(episodes.steps, step, side="right")))
-        names = ("stages", "scores", "returns", "successes", "contexts")
-        monitor.observe(*(getattr(episodes, name)[new] for name in names))
+        scores, returns, successes = (each[new] for each in (episodes.scores, episodes.returns, episodes.successes))
+        monitor.observe(episodes.stages[new], scores, returns, successes, contexts[new])
 
     with np.errstate(all="ignore"):  # a table may hold numbers that are not finite
         for step, score, mean_return in zip(evaluations.steps, evaluations.scores, evaluations.returns):

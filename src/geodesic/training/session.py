@@ -272,7 +272,7 @@ class CurriculumSession:
         self._record(write)
         for notice in self._monitor.evaluate(step, self.target_score, scalars["target/return"]):
             text = f"{self.config.label} seed {self.config.seed}, step {step}: {notice.text}"
-            warnings.warn(text, RunWarning, stacklevel=2)
+            warnings.warn_explicit(text, RunWarning, "geodesic", 1)  # in one line, without a line of our code
 
     def write(self) -> None:
         """Write what was recorded to the folder; separate from recording, so that a trainer can work meanwhile."""
