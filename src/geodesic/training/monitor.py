@@ -7,9 +7,10 @@ interrupted one has noticed, and no result depends on any of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Literal, get_args
+from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,6 @@ from geodesic.records.config import RunConfig
 from geodesic.records.schema import EpisodeTable, EvaluationTable, StageTable
 
 Kind = Literal["no progress", "target solved", "no success"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 PATIENCE = 0.25  # of the budget, after which a stage that does not improve is reported
 MOVED = 0.01  # alpha has risen if it is so much higher
@@ -106,9 +106,14 @@ class Monitor:
         self._training = self._training.observe(self._recent, WINDOW, step)
         self._target = self._target.observe(np.array([[score, mean_return]]), EVALUATIONS, step)
         self._levels = [*self._levels, score][-IN_A_ROW:]
-        checks = self._no_progress(step), self._target_solved(), self._no_success()
-        given = {notice.kind for notice in self.notices}
-        found = [Notice(kind, step, text) for kind, text in zip(KINDS, checks) if text and kind not in given]
+        checks: dict[Kind, Callable[[], str]] = {
+            "no progress": partial(self._no_progress, step),
+            "target solved": self._target_solved,
+            "no success": self._no_success,
+        }
+        for notice in self.notices:
+            del checks[notice.kind]
+        found = [Notice(kind, step, text) for kind, check in checks.items() if (text := check())]
         self.notices += found
         return found
 
@@ -145,7 +150,8 @@ class Monitor:
 
     def _no_success(self) -> str:
         fine = self.follows_path and self._alpha >= HALFWAY
-        fraction = self.failing_fraction() if fine else math.nan
+        seldom = self._succeeded[-RECENT:].sum() < OFTEN * RECENT  # else the fraction is lower
+        fraction = self.failing_fraction() if fine and seldom else math.nan
         if not fraction >= OFTEN:
             return ""
         return (
