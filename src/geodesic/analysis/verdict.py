@@ -261,9 +261,9 @@ def _of_comparisons(comparisons: Sequence[Comparison]) -> Iterator[str]:
     few = [each for each in comparisons if each.seeds < SEPARABLE]
     if few:
         labels, baselines = (list(dict.fromkeys(getattr(each, name) for each in few)) for name in ("label", "baseline"))
-        seeds = _spread([each.seeds for each in few], _steps)
+        seeds = count(max(each.seeds for each in few), "seed")
         yield (
-            f"Whether {listed(labels)} paid beside {listed(baselines)} cannot be said from {seeds} seeds: "
+            f"Whether {listed(labels)} paid beside {listed(baselines)} cannot be said from {seeds}: "
             f"at least {SEPARABLE} are needed."
         )
     same: dict[str, list[Comparison]] = {}
