@@ -35,6 +35,7 @@ def write_run(
     returns: list[float] | None = None,
     reached: int | None = None,
     stages: int = 3,
+    alphas: list[float] | None = None,
     contexts: list[str] | None = None,
     points: list[np.ndarray] | None = None,
     weights: list[np.ndarray] | None = None,
@@ -43,7 +44,6 @@ def write_run(
     events: list[str] | None = None,
     infeasible: list[float] | None = None,
     details: list[str] | None = None,
-    alphas: list[float] | None = None,
     begins: list[int] | None = None,
 ) -> Path:
     """A run of `steps` steps with equally spaced evaluations, of which those up to `reached` were written.

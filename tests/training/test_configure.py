@@ -297,3 +297,12 @@ def test_a_config_json_with_invalid_values_is_refused(key, value, message):
     with pytest.raises(InvalidInput) as caught:
         RunConfig.from_json(values)
     assert str(caught.value).startswith(f"invalid configuration of a run: {message}")
+
+
+@pytest.mark.parametrize("changes", [{"contexts": ["row"]}, {"contexts": ["row", "x"]}, {"categories": {"row": ["a"]}}])
+def test_a_configuration_with_other_contexts_than_its_task_is_refused(changes):
+    """Its tables would have other columns than contexts, or name them wrongly."""
+    config = configure("maze")
+    assert task_of(config).name == "maze"
+    with pytest.raises(InvalidInput, match=r"expected the contexts of maze, \['row', 'column'\], got"):
+        task_of(config.replace(**changes))

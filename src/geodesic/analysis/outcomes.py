@@ -17,6 +17,7 @@ from geodesic.analysis.intervals import Estimate, median, probability_interval, 
 from geodesic.analysis.statistics import asymptotic, of_seeds, rolling_mean, window_of
 from geodesic.checks import check_instances
 from geodesic.curricula import REGISTRY
+from geodesic.curricula.gradient.staged import JUMP
 from geodesic.errors import InvalidInput, count
 from geodesic.records.reader import RunResult, by_label
 from geodesic.training.monitor import PATIENCE, WINDOW, Monitor, Notice, replay
@@ -193,6 +194,23 @@ def at_source(runs: Sequence[RunResult]) -> list[str]:
         if stayed:
             notes.append(f"{label}: {stayed} of {count(len(done), 'seed')} never left the source")
     return notes
+
+
+def jumping(runs: Sequence[RunResult]) -> list[str]:
+    """Name the labels with runs whose path jumped, so that alpha says little about what was trained on before.
+
+    Args:
+        runs: The runs.
+
+    Returns:
+        A sentence for each such label, without a full stop.
+    """
+    found = []
+    for label, group in by_label(check_instances(RunResult, runs, "runs")).items():
+        jumped = sum(JUMP in run.stages.numbers() for run in group)
+        if jumped:
+            found.append(f"{label}: the path of {jumped} of {count(len(group), 'seed')} jumped; try another metric")
+    return found
 
 
 def _has_source(run: RunResult) -> bool:

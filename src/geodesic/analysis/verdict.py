@@ -18,6 +18,7 @@ from geodesic.analysis.outcomes import (
     MethodOutcome,
     SeedOutcome,
     at_source,
+    jumping,
     outcomes_of,
 )
 from geodesic.errors import count, listed
@@ -76,7 +77,8 @@ def verdict_of(runs: Sequence[RunResult]) -> Verdict:
     """
     methods, comparisons = outcomes_of(runs)
     words = _Words(runs[0], methods)
-    lines = [words.headline(), *words.of_methods(), *words.of_sources(runs), *words.of_warnings()]
+    lines = [words.headline(), *words.of_methods(), *words.of_sources(runs)]
+    lines += [*(f"{line}." for line in jumping(runs)), *words.of_warnings()]
     lines += _of_comparisons(comparisons)
     return Verdict(methods, comparisons, tuple(lines), tuple(_advice(methods, comparisons, runs[0].solved)))
 

@@ -41,7 +41,8 @@ class CURROT(Constrained):
     Differs from the paper: the trust region bounds each particle's move (W-infinity, hence W2, <= epsilon), which
     splits the problem into one per particle, as in the authors' code; Nadaraya-Watson replaces the Gaussian process;
     until half of the episodes on the first particles reach the threshold the curriculum waits, where the paper
-    searches at random.
+    searches at random. Contexts are the particles themselves; the authors' code adds uniform noise of up to 0.001 of
+    each side.
 
     Args:
         source: Contexts the agent can learn from at the start.

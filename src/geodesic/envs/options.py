@@ -28,7 +28,10 @@ def option_text(key: str, value: Any) -> Any:
         return value
     if "\n" not in value:
         try:
-            return read_text(Path(value), FILES[key]).strip()
+            text = read_text(Path(value), FILES[key]).strip()
+            if "\n" not in text:  # it would be taken for a path, and messages would show it
+                raise InvalidInput("expected several lines, got one")
+            return text
         except InvalidInput as error:
             raise InvalidInput(
                 f"expected a {key} as a string, or a file that holds one, got {short_repr(value)}: {error}"

@@ -71,7 +71,9 @@ class Embedding(ReturnMetric):
         """Train an encoder and a decoder.
 
         A batch is all pairs among 32 contexts: about as many pairs as the paper's batches of 512, at a thirtieth of
-        the network evaluations. The learning rate falls from 1e-3 to 0, so that the small batches converge.
+        the network evaluations. The 32 pairs of a context with itself are among them, so that the distances of the
+        others weigh 31/32 as much as beta says (9.69). The learning rate falls from 1e-3 to 0, so that the small
+        batches converge.
 
         Args:
             contexts: Contexts (n, d).

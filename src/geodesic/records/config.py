@@ -39,7 +39,8 @@ LOOPS = ("own", "rllib")  # backends whose training loop is not ours
 POLICIES = ("deterministic", "stochastic")
 LONGEST_NAME = 255  # characters of what tables, figures and folders call something
 LONGEST_REFERENCE = 8192  # characters of what leads to a task or a part, with its options
-MOST_AT_ONCE = 10**6  # iterations of a segment, or episodes of an evaluation, for which memory is taken
+MOST_ITERATIONS = 10**6  # of a segment, for whose episodes memory is taken
+MOST_EPISODES = 10**4  # of an evaluation, which are played at once: some 20 kB each
 
 Rule = Callable[[Any, str], Any]
 
@@ -137,9 +138,9 @@ class RunConfig:
     metric: str | None = field(metadata={"rule": optional(_reference)})
     backend: str = field(metadata={"rule": _one_of(*BACKENDS, *LOOPS)})
     learner: str | None = field(metadata={"rule": optional(_reference)})
-    segment: int = field(metadata={"rule": _at_most(MOST_AT_ONCE)})
+    segment: int = field(metadata={"rule": _at_most(MOST_ITERATIONS)})
     eval_every: int = field(metadata={"rule": as_count})
-    eval_episodes: int = field(metadata={"rule": _at_most(MOST_AT_ONCE)})
+    eval_episodes: int = field(metadata={"rule": _at_most(MOST_EPISODES)})
     eval_policy: str = field(metadata={"rule": _one_of(*POLICIES)})
     categories: dict[str, list[str]] = field(default_factory=dict, metadata={"rule": _categories})
     options: dict[str, Any] = field(default_factory=dict, metadata={"rule": _options})

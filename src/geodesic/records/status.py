@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from geodesic.checks import MOST
 from geodesic.errors import CheckpointError, GeodesicError, printable
 from geodesic.records.files import open_plain, read_json
 from geodesic.records.lock import held_by
@@ -41,9 +42,9 @@ def run_status(folder: Path, failures: dict[str, str] | None = None) -> RunStatu
     name = printable(f"{config.get('label')} seed {config.get('seed')}")
     stage, evaluation = _last(folder / "stages.csv", STAGES), _last(folder / "evaluations.csv", EVALUATIONS)
     episode = _last(folder / "episodes.csv", EPISODES)
-    step = max(int(_number(row, "step", 0.0)) for row in (stage, evaluation, episode))
+    step = max(_count(row, "step") for row in (stage, evaluation, episode))
     steps = config.get("steps")
-    whole = steps if isinstance(steps, int) else 0
+    whole = steps if isinstance(steps, int) and 0 <= steps <= MOST else 0
     reason = (failures or {}).get(name, "")
     if finished(folder):
         state, step = FINISHED, whole
@@ -51,7 +52,7 @@ def run_status(folder: Path, failures: dict[str, str] | None = None) -> RunStatu
         state, reason = RUNNING, ""
     else:
         state = FAILED if reason else STOPPED
-    at, score = int(_number(stage, "stage", 0.0)), _number(evaluation, "score")
+    at, score = _count(stage, "stage"), _number(evaluation, "score")
     return RunStatus(name, state, min(step, whole), whole, at, _number(stage, "alpha"), score, _age(folder), reason)
 
 
@@ -133,11 +134,17 @@ def _last(path: Path, columns: tuple[str, ...]) -> dict[str, str]:
     return dict(zip(columns, lines[-1].split(","))) if lines else {}
 
 
-def _number(row: dict[str, str], name: str, default: float = math.nan) -> float:
+def _number(row: dict[str, str], name: str) -> float:
     try:
         return float(row[name])
     except (KeyError, ValueError):  # nothing yet, or the header
-        return default
+        return math.nan
+
+
+def _count(row: dict[str, str], name: str) -> int:
+    """A step or a stage; 0 if there is none yet, or an impossible one."""
+    number = _number(row, name)
+    return int(number) if 0 <= number <= MOST else 0
 
 
 def _age(folder: Path) -> float:

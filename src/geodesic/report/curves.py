@@ -14,12 +14,14 @@ from matplotlib.figure import Figure
 from geodesic.analysis.curves import Column, Curve, iqm_curve, mean_curve
 from geodesic.analysis.statistics import rolling_mean, window_of
 from geodesic.contexts import SCORE_NAMES, FloatArray
+from geodesic.curricula.gradient.staged import DISTANCE
 from geodesic.errors import count
 from geodesic.records.reader import RunResult, by_label
 from geodesic.report import style
 from geodesic.report.style import FAINT, INK, LineStyle, new_figure, new_grid, step_axis, styled, styles_of, value_axis
 from geodesic.report.text import smoothing
 
+LEFT = "distance to the target,\nin diagonals of the space"
 FEW_BANDS = 4  # that can be distinguished on top of each other
 COLUMNS = 3  # of panels, where there are more
 EPISODES = 20  # in a rolling mean of training scores
@@ -203,7 +205,12 @@ def _alpha(axes: Axes, run: RunResult, colour: str, last: bool) -> None:
     steps = np.append(run.stages.steps, max([run.steps, *run.stages.steps]))
     alphas = np.append(run.stages.alphas, run.stages.alphas[-1:])
     if len(alphas) == len(steps):
-        axes.step(steps, alphas, where="post", color=colour)
+        axes.step(steps, alphas, where="post", color=colour, label="α")
+    distances = run.stages.numbers().get(DISTANCE, np.zeros(0))
+    if len(distances):
+        values = np.append(distances, distances[-1:])
+        axes.step(steps, values, where="post", color=INK, linewidth=0.9, linestyle=(0, (2, 2)), label=LEFT)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     axes.set_ylim(-0.05, 1.08)
     value_axis(axes, "α of the stage")
     step_axis(axes, label=last)

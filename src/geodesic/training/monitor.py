@@ -163,8 +163,7 @@ class Monitor:
 def replay(config: RunConfig, episodes: EpisodeTable, evaluations: EvaluationTable, stages: StageTable) -> Monitor:
     """The monitor of a run as it is after the last row of its tables."""
     monitor, entered, seen = Monitor(config), 0, 0
-    fits = episodes.contexts.shape[1] == len(config.contexts)  # or the file is missing, or of another run
-    contexts = episodes.contexts if fits else np.zeros((len(episodes.steps), len(config.contexts)))
+    contexts = episodes.contexts.reshape(len(episodes.steps), len(config.contexts))  # also if there is no file
     thresholds = stages.numbers().get("threshold", np.full(len(stages.steps), math.nan))
 
     def until(step: float) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from geodesic.contexts import Arrays, EpisodeBatch, FloatArray, IntArray, Particles
 from geodesic.contexts.episodes import COLUMNS
 from geodesic.curricula import State
+from geodesic.curricula.gradient.staged import DISTANCE, HOP, JUMP
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning, format_error
 from geodesic.records import Checkpoint, RunConfig, RunFolder, StageDistribution, finished, read_config, run_exists
 from geodesic.records.archive import Headers
@@ -32,7 +33,14 @@ from geodesic.training.monitor import Monitor, replay
 from geodesic.training.objects import Objects
 from geodesic.training.reorder import release
 from geodesic.training.trainer import Evaluation
-from geodesic.training.validate_checkpoint import CURRICULUM, WAITING, check_members, check_numbers, check_state
+from geodesic.training.validate_checkpoint import (
+    CURRICULUM,
+    WAITING,
+    check_contexts,
+    check_members,
+    check_numbers,
+    check_state,
+)
 
 RECENT = 20  # training episodes that the training score is the mean of
 
@@ -158,6 +166,7 @@ class CurriculumSession:
         self._unwritten: list[Callable[[RunFolder], None]] = []
         self._stats = TrainingStats(0)
         self._monitor = Monitor(config)
+        self._jumped = False
 
     @classmethod
     def open(
@@ -245,8 +254,21 @@ class CurriculumSession:
         self.curriculum_seconds += time.perf_counter() - started
         if self.state.stage == stage:
             return False
+        self._warn_of_jump()
         self._enter(step)
         return True
+
+    def _warn_of_jump(self) -> None:
+        """Say once that the path does not lead to the target but jumps there."""
+        numbers = self.curriculum.scalars(self.state)
+        if JUMP in numbers and not self._jumped:
+            self._jumped = True
+            text = (
+                f"{self.config.label}, seed {self.config.seed}: the path jumped; stage {self.state.stage} is "
+                f"{numbers[HOP]:.2f} diagonals of the context space from the one before and {numbers[DISTANCE]:.2f} "
+                "from the target; try another metric"
+            )
+            warnings.warn(text, RunWarning, stacklevel=3)
 
     def log_evaluation(self, step: int, evaluation: Evaluation) -> None:
         """Record an evaluation on the target."""
@@ -312,6 +334,7 @@ class CurriculumSession:
             check_state(state, waiting, self.task.space.dim)
             if type(self.curriculum).__module__.startswith("geodesic."):
                 check_numbers(kept, own)
+                check_contexts(state, waiting, self.task.space)
             if state.stage != self.folder.last_stage:
                 raise CheckpointError(
                     f"expected stage {self.folder.last_stage}, the last one recorded, got {state.stage}"

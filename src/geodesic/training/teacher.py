@@ -25,7 +25,7 @@ from geodesic.contexts import Arrays, EpisodeBatch
 from geodesic.curricula.base import Threshold
 from geodesic.errors import InvalidInput
 from geodesic.metrics.standard import Maker
-from geodesic.records import run_exists
+from geodesic.records import Checkpoint, run_exists
 from geodesic.tasks import Task, load
 from geodesic.tasks.check import quick_check
 from geodesic.tasks.methods import Method
@@ -198,15 +198,11 @@ class Teacher(CurriculumView):
         self._evaluated = -1  # the step of the last evaluation
         self.step = 0
         self.restored: Arrays = {}
-        self._session = CurriculumSession.open(config, task, folder, objects=objects, unchecked=AGENT)
-        kept = self.session.restored
-        if kept is None:
+        self._session = CurriculumSession.open(
+            config, task, folder, objects=objects, unchecked=AGENT, restore=self._restore
+        )
+        if self.session.restored is None:
             self._save({})
-            return
-        self.restored = {key.removeprefix(AGENT): kept.arrays[key] for key in kept.arrays if key.startswith(AGENT)}
-        self.step, self._samples = kept.count("step"), kept.count("samples")
-        self._pending = PendingContexts(kept.count("started"))
-        self._evaluated = kept.count("evaluated") - 1
 
     def sample(self, n: int = 1) -> SampledContexts:
         """Sample contexts for the next episodes.
@@ -308,6 +304,13 @@ class Teacher(CurriculumView):
     def _save(self, agent: Arrays) -> None:
         counts = {"step": self.step, "samples": self._samples, "started": self._pending.count}
         self.session.checkpoint(agent, **counts, evaluated=self._evaluated + 1)
+
+    def _restore(self, kept: Checkpoint) -> None:
+        """Continue from a checkpoint, before any file is changed."""
+        self.restored = {key.removeprefix(AGENT): kept.arrays[key] for key in kept.arrays if key.startswith(AGENT)}
+        self.step, self._samples = kept.count("step"), kept.count("samples")
+        self._pending = PendingContexts(kept.count("started"))
+        self._evaluated = kept.count("evaluated", most=self.step + 1) - 1
 
     def _autosave(self) -> None:
         self.session.write()

@@ -214,6 +214,21 @@ def test_stages_say_why_they_ended(tmp_path: Path) -> None:
     assert [frame["explores"] for frame in data["curricula"]["gradient"]["0"]] == [False, True, False, False]
 
 
+def test_distances_to_the_target_are_drawn_for_each_seed(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        details = [f"hop={k / 4}; distance to target={(3 - k) / 4 + seed}" for k in range(3)]
+        write_run(tmp_path / f"runs/mine/seed-{seed}", label="mine", seed=seed, details=details)
+    page = write_report(tmp_path, film=False)
+    (table,) = content(page)["distances"]
+    assert table["columns"] == ["seed", "step", "distance", "moved", "alpha"]
+    first = [row[1:] for row in table["rows"] if row[0] == "0"]
+    assert [row[1] for row in first] == [0.75, 0.5, 0.25, 0.25]
+    assert [row[2] for row in first] == [0.0, 0.25, 0.5, 0.5]
+    assert first[-1][0] == 1000
+    assert {row[0] for row in table["rows"]} == {"0", "1"}
+    assert 'id="distance-0"' in page.read_text()
+
+
 def test_shares_and_scores_of_the_parts_of_a_mixture_are_means_over_the_seeds(tmp_path: Path) -> None:
     for seed, share in enumerate((0.25, 0.75)):
         details = ["", f"share of path={share}; share of target={1 - share}; score on target={4 * seed}", ""]
@@ -234,6 +249,14 @@ def test_the_command_that_repeats_a_comparison_is_given(tmp_path: Path) -> None:
     runs = [load_run(path) for path in sorted(tmp_path.glob("runs/*/*"))]
     (line,) = story.commands(tmp_path, runs)
     assert line == f"geodesic compare maze --methods gradient --steps 1000 --seeds 2 --out {tmp_path}"
+
+
+def test_a_command_that_is_pasted_cannot_control_the_terminal(tmp_path: Path) -> None:
+    """The end of a bracketed paste and a line break would run what follows."""
+    write_comparison(tmp_path, {"gradient": {}}, seeds=1, task="\x1b[201~\nevil")
+    (tmp_path / "comparison.json").write_text("{}")
+    (line,) = story.commands(tmp_path, [load_run(path) for path in tmp_path.glob("runs/*/*")])
+    assert line.startswith(r"geodesic compare '\x1b[201~\nevil' --methods")
 
 
 class Filmed:

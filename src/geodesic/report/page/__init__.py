@@ -121,6 +121,7 @@ def _page(runs: Sequence[RunResult], task: Task | None, trust: bool) -> tuple[di
     rows = summarise(runs, runs[0].solved)
     header, *lines = table_cells(rows)
     mixtures = [charts.mixture(group) for group in groups.values()]
+    distances = [charts.distances(group) for group in groups.values()]
     data = {
         "labels": list(groups),
         "dashes": charts.dashes(runs),
@@ -135,6 +136,7 @@ def _page(runs: Sequence[RunResult], task: Task | None, trust: bool) -> tuple[di
         "reasons": reasons,
         "timelines": [charts.timeline(group) for group in groups.values()] if reasons else [],
         "mixtures": mixtures,
+        "distances": distances,
         "panels": [charts.background(panel) for panel in panels],
         "curricula": {
             label: {run.seed: charts.frames(run, panels) for run in group if run.curriculum}

@@ -13,6 +13,7 @@ import numpy as np
 
 from geodesic.analysis.statistics import rolling_mean, window_of
 from geodesic.contexts import Particles
+from geodesic.curricula.gradient.staged import DISTANCE, HOP
 from geodesic.records.reader import RunResult, by_label
 from geodesic.report.curves import PART, LearningCurves, single_run
 from geodesic.report.page.story import endings
@@ -26,7 +27,7 @@ EVALUATIONS = 200  # of a curve
 SEED_ROWS = 20_000  # of all seeds' lines together
 FRAMES = 24  # stages of a run that are animated
 TARGET = 200  # points of a target
-MOMENTS = 100  # at which shares are tabulated
+MOMENTS = 100  # at which shares and distances are tabulated
 SCORE = "score on "  # begins the names of the parts' scores
 FEW_SEEDS = 4  # whose bars have room for text
 
@@ -74,6 +75,19 @@ def timeline(runs: Sequence[RunResult]) -> Json:
     seeds = len({run.seed for run in runs})
     table = _table(("seed", "stage", "start", "end", "alpha", "ended"), rows)
     return {"table": table, "height": (20 if seeds <= FEW_SEEDS else 13) * seeds}
+
+
+def distances(runs: Sequence[RunResult]) -> Json | None:
+    """Tabulate how far each stage's contexts are from the target, and how far they moved; None without a path."""
+    rows: list[tuple[Any, ...]] = []
+    for run in runs:
+        numbers = run.stages.numbers()
+        if {DISTANCE, HOP} <= numbers.keys():
+            steps = run.stages.steps.tolist()
+            parts = zip(steps, numbers[DISTANCE].tolist(), numbers[HOP].tolist(), run.stages.alphas.tolist())
+            rows += [(str(run.seed), *part) for part in evenly(list(parts), MOMENTS)]
+            rows.append((str(run.seed), max(run.reached_step, steps[-1]), *rows[-1][2:]))
+    return _table(("seed", "step", "distance", "moved", "alpha"), rows) if rows else None
 
 
 def mixture(runs: Sequence[RunResult]) -> Json | None:
