@@ -3,14 +3,15 @@
     python -m benchmarks.studies.rooms                                         # all rooms, simulated, 5 seeds: minutes
     python -m benchmarks.studies.rooms --agent ppo --rooms door --methods practice --seeds 2 --steps 800000
 
-A context is a goal in the square [-5, 5]^2; in the room "friction" it also has the friction of the floor. A point starts
-in a corner, moves by up to 0.4 in each direction and has 80 steps; success within 0.4 of the goal ends an episode. GRADIENT
-moves each particle separately (pace=particles). `oracle` is the true shortest path, `l2` the straight line.
+A context is a goal in the square [-5, 5]^2; in the room "friction" it also has the friction of the floor. A point
+starts in a corner, moves by up to 0.4 in each direction and has 80 steps; success within 0.4 of the goal ends an
+episode. GRADIENT moves each particle separately (pace=particles). `oracle` is the true shortest path, `l2` the
+straight line.
 
-The simulated agent learns in seconds what PPO learns in minutes. It has a skill at each free place. A success raises the
-skill there; the chance of success at a context is that of the most skilled place near it, and falls with the distance
-around walls, exp(-(d / 0.7)^2). It is 0 where no free place is within 0.4. So an agent gets no further by jumping, and a
-wall cannot be learned through.
+The simulated agent learns in seconds what PPO learns in minutes. It has a skill at each free place. A success raises
+the skill there; the chance of success at a context is that of the most skilled place near it, and falls with the
+distance around walls, exp(-(d / 0.7)^2). It is 0 where no free place is within 0.4. So an agent gets no further by
+jumping, and a wall cannot be learned through.
 
 The settings of `practice` were chosen on the rooms door and spiral, with the simulated agent and seeds 0 to 2.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -38,7 +39,7 @@ from scipy.spatial import cKDTree
 
 import geodesic as gd
 from geodesic.contexts import ContextSpace, EpisodeBatch, FloatArray, Particles
-from geodesic.curricula import Gradient, Problem, build
+from geodesic.curricula import Problem, build
 from geodesic.curricula.gradient.staged import StagedState
 from geodesic.envs.plane import PlanarMDP
 from geodesic.metrics import Euclidean, Graph, LearnedMetric, Metric, Practice, ReturnLift
@@ -53,7 +54,6 @@ SOLVED = 0.6  # mean success on the target
 EPISODES = 20_000  # of a simulated run
 BATCH = 20  # episodes between two updates
 FRICTION = 2.0  # how far apart, for the simulated agent, the ends of the friction are
-METHODS = ("oracle", "practice", "return-lift", "l2")
 
 Box = tuple[float, ...]  # lower, then upper corner
 

@@ -153,8 +153,10 @@ class Gradient(Staged):
             got = f"{type(self.metric).__name__} and {type(self.pace).__name__}"
             raise InvalidInput(f'expected barycenter="sinkhorn" with {needed}, got {got}')
         if isinstance(self.metric, Practice) and not self.pace.individual:
-            name = type(self.pace).__name__
-            raise InvalidInput(f"expected a pace that moves particles for metric practice, got {name}; try pace=particles")
+            raise InvalidInput(
+                "expected a pace that moves particles for metric practice, got "
+                f"{type(self.pace).__name__}; try pace=particles"
+            )
         if self.space is not None and self.space.mixed and isinstance(self.metric, Metric):
             _check_paths(self.metric, self.box, self.target)
 

@@ -73,8 +73,8 @@ class PathSegment:
     def with_detours(self, ways: dict[int, FloatArray], at: Knots, space: ContextSpace) -> tuple[PathSegment, Knots]:
         """The segment with new ways for some particles, and the knots (n,) at which all are then.
 
-        A particle keeps the way that it came along, without loops. Its whole way is divided into equal hops, so that its
-        knot changes.
+        A particle keeps the way that it came along, without loops. Its whole way is divided into equal hops, so that
+        its knot changes.
         """
         points, reached, k = self.points.copy(), at.copy(), len(self.points) - 1
         for i, way in ways.items():
@@ -323,7 +323,7 @@ class Staged(Curriculum[StagedState]):
         return self.length
 
     def scalars(self, state: StagedState) -> dict[str, float]:
-        """How far the contexts moved into this stage, how far they are from the target, and what is wrong with the path."""
+        """How far the contexts moved into this stage and are from the target, and what is wrong with the path."""
         more = {JUMP: float(state.jumped), BLOCKED: state.blocked}
         return {HOP: state.hop, DISTANCE: state.distance, **{name: value for name, value in more.items() if value}}
 
