@@ -3,10 +3,9 @@
     python -m benchmarks.studies.rooms                                         # all rooms, simulated, 5 seeds: minutes
     python -m benchmarks.studies.rooms --agent ppo --rooms door --methods practice --seeds 2 --steps 800000
 
-A context is a goal in the square [-5, 5]^2; in the room "friction" it also has the friction of the floor. A point
-starts in a corner, moves by up to 0.4 in each direction and has 80 steps; success within 0.4 of the goal ends an
-episode. GRADIENT moves each particle separately (pace=particles). `oracle` is the true shortest path, `l2` the
-straight line.
+A context is a goal in the square [-5, 5]^2. A point starts in a corner, moves by up to 0.4 in each direction and has 80
+steps; success within 0.4 of the goal ends an episode. GRADIENT moves each particle separately (pace=particles).
+`oracle` is the true shortest path, `l2` the straight line.
 
 The simulated agent learns in seconds what PPO learns in minutes. It has a skill at each free place. A success raises
 the skill there; the chance of success at a context is that of the most skilled place near it, and falls with the
@@ -22,7 +21,6 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -47,13 +45,12 @@ from geodesic.metrics import Euclidean, Graph, LearnedMetric, Metric, Practice, 
 REACH = 0.4  # of the goal
 SPEED = 0.4  # of a step, in each direction
 STEPS = 80  # of an episode
-DRAG = 0.4  # by which full friction slows the point down
 THRESHOLD = 0.6
 PLACES = 100  # particles of source and target
 SOLVED = 0.6  # mean success on the target
 EPISODES = 20_000  # of a simulated run
 BATCH = 20  # episodes between two updates
-FRICTION = 2.0  # how far apart, for the simulated agent, the ends of the friction are
+SPACE = ContextSpace([-5.0, -5.0], [5.0, 5.0], names=("goal_x", "goal_y"))
 
 Box = tuple[float, ...]  # lower, then upper corner
 
@@ -68,30 +65,19 @@ class Room:
     start: tuple[float, float] = (-4.0, -4.0)
     solvable: bool = True
 
-    @property
-    def dim(self) -> int:
-        """How many numbers a context has."""
-        return len(self.source) // 2
-
-    @property
-    def space(self) -> ContextSpace:
-        """The context space."""
-        low, high = (-5.0, -5.0, 0.0)[: self.dim], (5.0, 5.0, 1.0)[: self.dim]
-        return ContextSpace(low, high, names=("goal_x", "goal_y", "friction")[: self.dim])
-
     def inside(self, points: FloatArray) -> NDArray[np.bool_]:
-        """Which points (n, d) are in a wall."""
+        """Which points (n, 2) are in a wall."""
         x, y = points[:, 0], points[:, 1]
-        return np.any([(x > a) & (x < c) & (y > b) & (y < d) for a, b, c, d in self.walls], axis=0)
+        return np.asarray(np.any([(x > a) & (x < c) & (y > b) & (y < d) for a, b, c, d in self.walls], axis=0))
 
     def ends(self, rng: np.random.Generator) -> tuple[Particles, Particles]:
         """Source and target."""
-        boxes = (self.source, self.target)
-        return tuple(Particles.uniform(b[: self.dim], b[self.dim :], PLACES, rng) for b in boxes)  # type: ignore[return-value]
+        (a, b), (c, d) = (np.split(np.array(box), 2) for box in (self.source, self.target))
+        return Particles.uniform(a, b, PLACES, rng), Particles.uniform(c, d, PLACES, rng)
 
     @cached_property
     def places(self) -> FloatArray:
-        """A grid (n, d) over what is free and can be reached from the start."""
+        """A grid (n, 2) over what is free and can be reached from the start."""
         return self._grid[0]
 
     @cached_property
@@ -101,30 +87,21 @@ class Room:
 
     @cached_property
     def _grid(self) -> tuple[FloatArray, NDArray[np.intp], FloatArray]:
-        axes = [np.arange(-5.0, 5.01, 0.25 if self.dim == 2 else 0.5)] * 2 + [np.linspace(0, 1, 6)] * (self.dim - 2)
-        shape = tuple(map(len, axes))
-        points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.dim)
-        index = np.arange(len(points)).reshape(shape)
-        pairs = []
-        for step in product((-1, 0, 1), repeat=self.dim):
-            if step > (0,) * self.dim:
-                here = tuple(slice(max(0, -s), n - max(0, s)) for s, n in zip(step, shape))
-                there = tuple(slice(max(0, s), n + min(0, s)) for s, n in zip(step, shape))
-                pairs.append(np.stack([index[here].ravel(), index[there].ravel()], axis=1))
-        edges = np.concatenate(pairs)
+        ticks = np.arange(-5.0, 5.01, 0.25)
+        n = len(ticks)
+        points = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
+        index = np.arange(n * n).reshape(n, n)
+        pairs = [(index[:-1], index[1:]), (index[:, :-1], index[:, 1:])]
+        pairs += [(index[:-1, :-1], index[1:, 1:]), (index[:-1, 1:], index[1:, :-1])]
+        edges = np.concatenate([np.stack([one.ravel(), other.ravel()], axis=1) for one, other in pairs])
         a, b = points[edges[:, 0]], points[edges[:, 1]]
         edges = edges[~np.any([self.inside(a + t * (b - a)) for t in np.linspace(0, 1, 9)], axis=0)]
-        lengths = np.linalg.norm(scaled(points[edges[:, 0]]) - scaled(points[edges[:, 1]]), axis=1)
+        lengths = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
         table = csr_array((lengths, tuple(edges.T)), shape=(len(points),) * 2)
-        first = np.linalg.norm(points[:, :2] - self.start, axis=1).argmin()
+        first = np.linalg.norm(points - self.start, axis=1).argmin()
         found = np.isfinite(dijkstra(table, directed=False, indices=first))
         kept = found[edges].all(axis=1)
         return points[found], (np.cumsum(found) - 1)[edges[kept]], lengths[kept]
-
-
-def scaled(points: FloatArray) -> FloatArray:
-    """Contexts (n, d) in units in which the simulated agent generalises equally."""
-    return points * np.array([1.0, 1.0, FRICTION])[: points.shape[1]]
 
 
 ROOMS = {
@@ -138,7 +115,6 @@ ROOMS = {
     "two doors": Room(((-0.3, -9, 0.3, 1.0), (-0.3, 2.0, 0.3, 3.8))),
     "u": Room(((-9, -0.3, 3.5, 0.3),), target=(-4.5, 2.0, -2.0, 4.5)),
     "corridor": Room(((-2, -9, 2, 1.9), (-2, 2.9, 2, 9))),
-    "friction": Room(((-0.3, -9, 0.3, 3.0),), (-4.5, -4.5, 0, -3, -3, 0.2), (2, -4.5, 0.6, 4.5, -2, 0.8)),
     "closed": Room(((-0.3, -9, 0.3, 9),), solvable=False),
 }  # fmt: skip
 
@@ -149,27 +125,23 @@ class SimulatedAgent:
     def __init__(self, room: Room, rng: np.random.Generator) -> None:
         self.room, self.rng = room, rng
         distances = room.oracle.distances
-        first = np.linalg.norm(room.places[:, :2] - room.start, axis=1).argmin()
+        first = np.linalg.norm(room.places - room.start, axis=1).argmin()
         self.practice = 3 * np.exp(-(distances[first] ** 2))
         self.spread = np.exp(-((distances / 0.5) ** 2)).astype(np.float32)
         self.beyond = np.exp(-((distances / 0.7) ** 2)).astype(np.float32)
-        self.tree = cKDTree(room.places[:, :2])
-        self.level = scaled(room.places)[:, 2:]
+        self.tree = cKDTree(room.places)
 
     def chances(self, contexts: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
-        """The chance (n,) of success in contexts (n, d), and the nearest free place (n,) to each; -1: none."""
+        """The chance (n,) of success in contexts (n, 2), and the best free place (n,) near each; -1: none."""
         skill = (1 - np.exp(-self.practice)).astype(np.float32)
         reached = (self.beyond * skill).max(axis=1)
-        found = []
-        for context, near in zip(contexts, self.tree.query_ball_point(contexts[:, :2], REACH)):
-            gaps = np.abs(self.level[near] - scaled(context[None])[:, 2:]).sum(axis=1)
-            best = [place for place, gap in zip(near, gaps) if gap <= gaps.min() + 1e-9]
-            found.append(max(best, key=lambda place: reached[place], default=-1))
+        near = self.tree.query_ball_point(contexts, REACH)
+        found = [max(places, key=lambda place: reached[place], default=-1) for places in near]
         rows = np.array(found, dtype=np.intp)
         return np.where(rows < 0, 0.0, 0.97 * reached[rows]), rows
 
     def play(self, contexts: FloatArray) -> FloatArray:
-        """Episodes in contexts (n, d): whether each succeeded (n,)."""
+        """Episodes in contexts (n, 2): whether each succeeded (n,)."""
         chances, rows = self.chances(contexts)
         won = self.rng.random(len(contexts)) < chances
         self.practice += 0.015 * self.spread[rows[won]].sum(axis=0)
@@ -179,12 +151,11 @@ class SimulatedAgent:
 
 def metric_of(name: str, room: Room) -> Metric | LearnedMetric:
     """A metric by name."""
-    space = room.space
     known: dict[str, Any] = {
         "oracle": lambda: room.oracle,
-        "l2": lambda: Euclidean(space.sides),
-        "practice": lambda: Practice(space, 0.5, score="success"),
-        "return-lift": lambda: ReturnLift(space, 0.0, THRESHOLD, score="success"),
+        "l2": lambda: Euclidean(SPACE.sides),
+        "practice": lambda: Practice(SPACE, THRESHOLD, score="success"),
+        "return-lift": lambda: ReturnLift(SPACE, 0.0, THRESHOLD, score="success"),
     }
     return known[name]()
 
@@ -204,7 +175,7 @@ def simulate(room: Room, name: str, seed: int, episodes: int = EPISODES) -> Outc
     """Train a simulated agent under a metric."""
     rng = np.random.default_rng(seed)
     source, target = room.ends(rng)
-    problem = Problem(source, target, room.space, THRESHOLD, metric_of(name, room), score="success")
+    problem = Problem(source, target, SPACE, THRESHOLD, metric_of(name, room), score="success")
     curriculum = build("gradient", problem, pace="particles")
     agent, solved, hop, seconds = SimulatedAgent(room, rng), np.nan, 0.0, 0.0
     state: StagedState = curriculum.init(rng)
@@ -229,18 +200,18 @@ class RoomState(NamedTuple):
 
 
 class RoomEnv(PlanarMDP):
-    """A point in a room; the context is its goal, and perhaps the friction."""
+    """A point in a room; the context is its goal."""
 
     max_steps = STEPS
+    context_space = SPACE
     worst_return = 0.0
+    observation_space = spaces.Box(-2.0, 2.0, (4,), np.float32)
     action_space = spaces.Box(-np.ones(2, np.float32), np.ones(2, np.float32))
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.room = ROOMS[name]
-        self.context_space = self.room.space
         self.walls = tuple(tuple(np.clip(wall, -5, 5)) for wall in self.room.walls)  # type: ignore[assignment]
-        self.observation_space = spaces.Box(-2.0, 2.0, (2 + self.room.dim,), np.float32)
 
     def initial(self, rng: Array, params: Array | None = None) -> RoomState:
         """Start near the corner."""
@@ -249,8 +220,7 @@ class RoomEnv(PlanarMDP):
 
     def transition(self, state: RoomState, action: Array, rng: Array, params: Array | None = None) -> RoomState:
         """Move, and slide along walls."""
-        friction = jnp.asarray(params)[2] if self.room.dim == 3 else 0.0
-        move = SPEED * (1 - DRAG * friction) * jnp.clip(action, -1, 1)
+        move = SPEED * jnp.clip(action, -1, 1)
         place = state.place
         for part in (jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])):
             moved = jnp.clip(place + part * move, -5, 5)
@@ -264,8 +234,7 @@ class RoomEnv(PlanarMDP):
 
     def observation(self, state: RoomState, rng: Array, params: Array | None = None) -> Array:
         """Return the place and the context, scaled."""
-        context = jnp.asarray(params)
-        return jnp.concatenate([state.place / 5, context[:2] / 5, context[2:]]).astype(jnp.float32)
+        return jnp.concatenate([state.place, jnp.asarray(params)]).astype(jnp.float32) / 5
 
     def reward(self, state: RoomState, action: Array, next_state: RoomState, rng: Array, params: Any = None) -> Array:
         """Return 1 at the goal, else 0."""
@@ -273,7 +242,7 @@ class RoomEnv(PlanarMDP):
 
     def success(self, state: RoomState, context: Array) -> Array:
         """Return whether the point is at its goal."""
-        return jnp.linalg.norm(state.place - context[:2]) <= REACH
+        return jnp.linalg.norm(state.place - context) <= REACH
 
     def source(self, rng: np.random.Generator) -> Particles:
         """Return the source."""
@@ -285,7 +254,7 @@ class RoomEnv(PlanarMDP):
 
     def is_feasible(self, contexts: FloatArray) -> NDArray[np.bool_]:
         """Return whether a free place that can be reached is near each goal."""
-        gaps = cKDTree(self.room.places[:, :2]).query(contexts[:, :2])[0]
+        gaps = cKDTree(self.room.places).query(contexts)[0]
         return np.asarray(gaps <= REACH)
 
     def metric(self, name: str) -> Metric | None:

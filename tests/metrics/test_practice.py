@@ -82,11 +82,11 @@ def test_old_episodes_are_forgotten():
     assert short.fit(episodes, RNG).pairwise(LEFT, RIGHT)[0, 0] == pytest.approx(0.6, abs=0.04)
 
 
-@pytest.mark.parametrize(("dim", "ticks"), [(1, 32), (2, 32), (3, 14)])
-def test_the_lattice_covers_the_space(dim, ticks):
+@pytest.mark.parametrize("dim", [1, 2])
+def test_the_lattice_covers_the_space(dim):
     space = gd.ContextSpace(-np.ones(dim), np.ones(dim))
     fitted = Practice(space, 0.0).fit(gd.EpisodeBatch.empty(dim), RNG)
-    assert fitted.support.shape == (ticks**dim, dim)
+    assert fitted.support.shape == (32**dim, dim)
     assert (fitted.support.min(axis=0) == -1).all()
     assert (fitted.support.max(axis=0) == 1).all()
     corners = np.array([-np.ones(dim), np.ones(dim)])
@@ -94,11 +94,11 @@ def test_the_lattice_covers_the_space(dim, ticks):
 
 
 @pytest.mark.parametrize(
-    "space", [gd.ContextSpace(np.zeros(4), np.ones(4)), gd.ContextSpace.discrete([[0.0]]),
+    "space", [gd.ContextSpace(np.zeros(3), np.ones(3)), gd.ContextSpace.discrete([[0.0]]),
               gd.ContextSpace.of({"kind": ["a", "b"]})],
 )  # fmt: skip
 def test_other_spaces_are_refused(space):
-    with pytest.raises(InvalidInput, match="expected one to 3 numbers as contexts for metric practice"):
+    with pytest.raises(InvalidInput, match="expected at most 2 numbers as contexts for metric practice"):
         Practice(space, 0.5)
 
 

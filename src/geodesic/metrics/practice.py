@@ -15,9 +15,8 @@ from geodesic.coupling.plans import IndexArray
 from geodesic.errors import InvalidInput
 from geodesic.metrics.graph import Finite, undirected
 
-NODES = 2800  # of the lattice that covers the space, at most
-TICKS = 32  # along one of its sides, at most
-DIMENSIONS = 3  # of the space, at most: in more, no affordable lattice shows a door
+TICKS = 32  # of the lattice that covers the space, along each side
+DIMENSIONS = 2  # of the space, at most: in more, walls have too many places to be practised at in vain
 BANDWIDTH = 0.6  # of the kernel by which an episode counts at the nodes around it, in steps of the lattice
 RECENT = 50.0  # episodes at a node after which an earlier one counts 1 / e
 ENOUGH = 0.5  # fraction of successes from which on a context is as good as free
@@ -46,7 +45,7 @@ class Practice:
     practised. A new way is divided into equal hops, so that a detour does not make them longer.
 
     Args:
-        space: The bounded context space, of one to three numbers.
+        space: The bounded context space, of one or two numbers.
         threshold: The score above which an episode is a success.
         patience: How many successes are assumed everywhere at first. The more, the later a way is given up.
         every: How many episodes come between two plans.
@@ -69,24 +68,23 @@ class Practice:
         check_fields(self)
         if self.space.mixed or self.space.support is not None or self.space.dim > DIMENSIONS:
             raise InvalidInput(
-                f"expected one to {DIMENSIONS} numbers as contexts for metric practice, got {self.space}; try l2"
+                f"expected at most {DIMENSIONS} numbers as contexts for metric practice, got {self.space}; try l2"
             )
 
     @cached_property
     def lattice(self) -> tuple[FloatArray, IndexArray, float]:
         """The nodes (n, d) in units of the space's sides, edges (m, 2) between neighbours, and the step."""
         d = self.space.dim
-        ticks = min(TICKS, int(NODES ** (1 / d)))
-        axes = [np.linspace(0.0, 1.0, ticks)] * d
+        axes = [np.linspace(0.0, 1.0, TICKS)] * d
         nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, d)
-        cells = np.arange(len(nodes)).reshape((ticks,) * d)
+        cells = np.arange(len(nodes)).reshape((TICKS,) * d)
         edges = []
         for step in product((-1, 0, 1), repeat=d):
             if step > (0,) * d:
-                here = tuple(slice(max(0, -move), ticks - max(0, move)) for move in step)
-                there = tuple(slice(max(0, move), ticks + min(0, move)) for move in step)
+                here = tuple(slice(max(0, -move), TICKS - max(0, move)) for move in step)
+                there = tuple(slice(max(0, move), TICKS + min(0, move)) for move in step)
                 edges.append(np.stack([cells[here].ravel(), cells[there].ravel()], axis=1))
-        return nodes, np.concatenate(edges), 1 / (ticks - 1)
+        return nodes, np.concatenate(edges), 1 / (TICKS - 1)
 
     def fit(self, episodes: EpisodeBatch, rng: np.random.Generator, anchors: ArrayLike | None = None) -> PracticeGraph:
         """Count the most recent episodes; see `LearnedMetric.fit`. Anchors are not used."""
@@ -104,7 +102,7 @@ class Practice:
         from scipy.spatial import cKDTree
 
         nodes, _, step = self.lattice
-        gaps, near = cKDTree(nodes).query(self.space.to_unit(contexts), min(2 ** (self.space.dim + 1), len(nodes)))
+        gaps, near = cKDTree(nodes).query(self.space.to_unit(contexts), 2 ** (self.space.dim + 1))
         mass = np.exp(-0.5 * (gaps / (BANDWIDTH * step)) ** 2)
         order = np.argsort(near.ravel(), kind="stable")  # by node, the latest episode first
         node, mass, won = near.ravel()[order], mass.ravel()[order], np.repeat(won, near.shape[1])[order]
