@@ -43,12 +43,10 @@ def write_run(
     events: list[str] | None = None,
     infeasible: list[float] | None = None,
     details: list[str] | None = None,
-    arrives: float = 1.0,
 ) -> Path:
     """A run of `steps` steps with equally spaced evaluations, of which those up to `reached` were written.
 
     An episode succeeds if its return is above `solved`. Scores are returns, or successes if that is the kind of score.
-    Alpha rises evenly to `arrives`.
     With threshold "auto" and no `solved`, no level is stated and nothing succeeds.
     """
     folder.mkdir(parents=True)
@@ -58,7 +56,7 @@ def write_run(
     stated = stated if solved is None else solved
     level = np.inf if stated is None else stated
     begin = [steps * k // stages for k in range(stages)]
-    alphas = [arrives * k / max(1, stages - 1) for k in range(stages)]
+    alphas = [k / max(1, stages - 1) for k in range(stages)]
     clouds = points if points is not None else [rng.normal((3 * a, 4), 0.5, (20, 2)) for a in alphas]
     fractions = weights if weights is not None else [np.full(len(cloud), 1 / len(cloud)) for cloud in clouds]
     names = contexts or [str(k) for k in range(clouds[0].shape[1])]

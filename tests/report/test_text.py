@@ -6,7 +6,7 @@ import pytest
 
 from geodesic.records import load_comparison, load_run
 from geodesic.report.page.story import sentences
-from geodesic.report.text import at_source, path_problems, record, sparklines
+from geodesic.report.text import at_source, record, sparklines
 from run_folders import write_comparison, write_run
 
 
@@ -34,16 +34,6 @@ def test_runs_without_evaluations_have_no_sparklines(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     (folder / "evaluations.csv").unlink()
     assert sparklines([load_run(folder)]) == []
-
-
-def test_runs_without_a_way_to_the_target_are_named(tmp_path: Path) -> None:
-    details = ["", "hop=0.1; distance to target=0.4; blocked=0.95", ""]
-    for seed, arrives in enumerate((0.6, 1.0)):
-        write_run(tmp_path / f"runs/mine/seed-{seed}", label="mine", seed=seed, arrives=arrives, details=details)
-    runs = load_comparison(tmp_path)
-    note = "mine: 1 of 2 seeds found no way to the target: all lead through contexts practised in vain"
-    assert path_problems(runs) == [note]
-    assert sentences(runs)[-1] == f"{note}."
 
 
 def test_runs_that_never_left_their_source_are_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import geodesic as gd
 from geodesic.errors import CheckpointError, InvalidInput, RunWarning
 from geodesic.records import RunFolder, load_run, read_config
 from geodesic.records.files import read_json
-from geodesic.report.text import path_problems
+from geodesic.report.text import jumping
 from geodesic.training.configure import configure, objects_of
 from geodesic.training.session import CurriculumSession, TrainingStats, continue_run
 from geodesic.training.trainer import Evaluation
@@ -198,7 +198,7 @@ def test_a_path_that_jumps_is_warned_about_once_and_recorded(tmp_path):
     np.testing.assert_array_equal(numbers["jump"], [np.nan, np.nan, np.nan, np.nan, 1.0])
     assert numbers["hop"].max() > 0.8
     assert numbers["distance to target"][-1] == 0.0
-    assert path_problems([run]) == [f"{config.label}: the path of 1 of 1 seed jumped; try another metric"]
+    assert jumping([run]) == [f"{config.label}: the path of 1 of 1 seed jumped; try another metric"]
 
 
 def test_a_folder_with_another_run_is_refused_and_unchanged(tmp_path):

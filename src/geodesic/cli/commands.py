@@ -374,7 +374,7 @@ def _show(console: Console, task: tasks.Task, out: Path, cvar: float | None) -> 
     from geodesic.analysis.statistics import summarise
     from geodesic.report.figures import write_comparison_figures
     from geodesic.report.tables import cvar_table, format_table, infeasible_table, write_exports
-    from geodesic.report.text import at_source, path_problems, sparklines
+    from geodesic.report.text import at_source, jumping, sparklines
     from geodesic.runs.cvar import worst_contexts
 
     runs = load_comparison(out)
@@ -385,7 +385,7 @@ def _show(console: Console, task: tasks.Task, out: Path, cvar: float | None) -> 
 
     def results(markdown: bool) -> str:
         tables = format_table(rows, markdown), infeasible_table(runs, markdown), cvar_table(worst, markdown)
-        return "\n\n".join(filter(None, [*tables, "\n".join([*at_source(runs), *path_problems(runs)])]))
+        return "\n\n".join(filter(None, [*tables, "\n".join([*at_source(runs), *jumping(runs)])]))
 
     curves = "\n".join(sparklines(runs))
     for line in "\n\n".join(filter(None, [results(markdown=False), curves])).splitlines():

@@ -13,14 +13,13 @@ from geodesic.analysis.curves import mean_curve
 from geodesic.analysis.statistics import window_of
 from geodesic.checks import FloatArray, as_count, as_path, check_instances
 from geodesic.curricula import REGISTRY
-from geodesic.curricula.gradient.staged import BLOCKED, JUMP
+from geodesic.curricula.gradient.staged import JUMP
 from geodesic.errors import InvalidInput
 from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult, by_label
 
 SCORE_NAMES = {"return": "return", "discounted_return": "discounted return", "success": "success rate"}
 
-MOST_BLOCKED = 0.9  # fraction of particles
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -80,32 +79,21 @@ def at_source(runs: Sequence[RunResult]) -> list[str]:
     return notes
 
 
-def path_problems(runs: Sequence[RunResult]) -> list[str]:
-    """Name the labels with runs whose path jumped, or that did not arrive and found all ways blocked.
+def jumping(runs: Sequence[RunResult]) -> list[str]:
+    """Name the labels with runs whose path jumped, so that alpha says little about what was trained on before.
 
     Args:
         runs: The runs.
 
     Returns:
-        A sentence for each problem of a label, without a full stop.
+        A sentence for each such label, without a full stop.
     """
     found = []
     for label, group in by_label(check_instances(RunResult, runs, "runs")).items():
-        of = f"of {count(len(group), 'seed')}"
         jumped = sum(JUMP in run.stages.numbers() for run in group)
         if jumped:
-            found.append(f"{label}: the path of {jumped} {of} jumped; try another metric")
-        blocked = sum(_was_blocked(run) for run in group)
-        if blocked:
-            reason = "all lead through contexts practised in vain"
-            found.append(f"{label}: {blocked} {of} found no way to the target: {reason}")
+            found.append(f"{label}: the path of {jumped} of {count(len(group), 'seed')} jumped; try another metric")
     return found
-
-
-def _was_blocked(run: RunResult) -> bool:
-    """Whether a run that did not arrive found, at some time, all ways blocked for nearly all of its particles."""
-    blocked = run.stages.numbers().get(BLOCKED, np.zeros(0))
-    return bool(len(blocked) and np.nanmax(blocked) >= MOST_BLOCKED and run.stages.alphas[-1] < 1.0)
 
 
 def _has_source(run: RunResult) -> bool:

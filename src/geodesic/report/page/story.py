@@ -16,7 +16,7 @@ from geodesic.errors import GeodesicError
 from geodesic.records.config import BACKENDS
 from geodesic.records.files import read_json
 from geodesic.records.reader import RunResult, by_label
-from geodesic.report.text import at_source, count, format_known, path_problems, reached_step, score_name
+from geodesic.report.text import at_source, count, format_known, jumping, reached_step, score_name
 
 EXPLORED = "exploring"
 END, RUNNING = "end of the run", "still running"
@@ -47,7 +47,7 @@ def sentences(runs: Sequence[RunResult]) -> list[str]:
     if first.config.learner is not None:
         name = first.config.learner
         found.append(f"The learner is {name.upper() if name.isalpha() else name} (backend {first.config.backend}).")
-    return [*found, *(f"{line}." for line in [*at_source(runs), *path_problems(runs)])]
+    return [*found, *(f"{line}." for line in [*at_source(runs), *jumping(runs)])]
 
 
 def commands(folder: Path, runs: Sequence[RunResult]) -> list[str]:
