@@ -607,6 +607,7 @@ def test_paths_are_drawn_in_any_dimension_and_stages_in_a_plane(tmp_path: Path, 
         ({"snapshots": {}}, True),
         ({"infeasible": [0.0, 0.0, 0.0]}, True),
         ({"kinds": ["train", "explore", "explore"]}, False),  # one stage on the way
+        ({"alphas": [0.0, 0.0, 0.0]}, False),  # samples drawn afresh: no path
     ],
 )
 def test_paths_are_drawn_only_if_informative(tmp_path: Path, options: dict[str, Any], drawn: bool) -> None:
@@ -730,3 +731,10 @@ def test_names_and_units_are_drawn_as_they_are(tmp_path: Path) -> None:
 def test_tables_and_statistics_need_no_matplotlib() -> None:
     code = "import sys, geodesic.report.tables, geodesic.report.text; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("label", ["".join(map(chr, range(0x4E00, 0x4E40))), "W" * 255])
+def test_names_that_a_figure_cannot_show_cause_no_warnings(tmp_path: Path, label: str) -> None:
+    """There would be one for each character and format, and a warning fails a test."""
+    write_comparison(tmp_path, {label: {}}, seeds=2)
+    assert figures.write_comparison_figures(tmp_path, also=("svg",))

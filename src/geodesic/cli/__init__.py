@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from geodesic import __version__
 from geodesic.checks import as_path
@@ -68,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(str(stop) or f"stopped; resume with: {options.line}", EXIT_FAILED)
     except OSError as error:
         return _complain(error, EXIT_FAILED) if error.filename else _output_failed(error)
-    except MemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):  # which JAX says
+            raise
         return _complain(f"out of memory: {error}", EXIT_FAILED)
     return _written(0)
 
@@ -145,6 +147,16 @@ class Parser(argparse.ArgumentParser):
             message: The error.
         """
         self.exit(EXIT_USAGE, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help or the version; argparse would ignore that the output is full."""
+        try:
+            if file is not None and file is sys.stdout:
+                file.write(message)
+            else:
+                super()._print_message(message, file)
+        except OSError as error:
+            super().exit(_output_failed(error))
 
 
 def parser() -> Parser:

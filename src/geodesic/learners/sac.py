@@ -129,6 +129,7 @@ class SAC(Hyperparameters):
     def __post_init__(self) -> None:
         check_fields(self)
         as_size(self.rollout * self.n_envs, "rollout * n_envs")
+        as_size(self.gradient_steps * self.batch_size, "gradient_steps * batch_size")
         if self.buffer_size < self.rollout * self.n_envs:
             raise InvalidInput(
                 f"expected buffer_size to hold a rollout of {self.rollout * self.n_envs} steps, got {self.buffer_size}"

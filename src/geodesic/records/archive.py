@@ -55,6 +55,11 @@ class Header:
         same = self.dtype == expected.dtype and len(self.shape) == len(expected.shape)
         return same and all(side == wanted or wanted == ANY for side, wanted in sides)
 
+    @property
+    def size(self) -> int:
+        """The bytes of the data."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
     @classmethod
     def of(cls, array: Any) -> Header:
         """The header of an array."""
@@ -65,14 +70,16 @@ Headers = dict[str, Header]
 Check = Callable[[Headers], None]  # refuses unexpected members before they are read
 
 
-def read_archive(path: Path, check: Check, checked: bool = True, only: str | None = None) -> Arrays:
+def read_archive(
+    path: Path, check: Check, checked: bool = True, only: str | None = None, most: int | None = None
+) -> Arrays:
     """All arrays of an archive from any source.
 
     check: refuses unexpected members, before any data is read. checked: whether there must be a checksum. only: the
-    name of a single array to read.
+    name of a single array to read. most: the most bytes that the file may have.
     """
     try:
-        with open_plain(path) as file:
+        with open_plain(path, most) as file:
             _check_ends(file, checked)
             with zipfile.ZipFile(file) as archive:
                 members = _members(archive, os.fstat(file.fileno()).st_size)
@@ -135,7 +142,7 @@ def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Header:
         raise ValueError(f"{info.filename} is not a plain array of numbers or strings")
     shape = tuple(int(part) for part in found[2].replace(",", " ").split())
     header = Header(np.dtype(found[1]), shape)
-    if math.prod(shape) * header.dtype.itemsize != info.file_size - 10 - length:
+    if header.size != info.file_size - 10 - length:
         raise ValueError(f"{info.filename} claims to be {header}, but has {info.file_size - 10 - length} bytes")
     return header
 

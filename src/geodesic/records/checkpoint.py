@@ -14,6 +14,7 @@ from geodesic.checks import LARGEST, MOST
 from geodesic.contexts import Arrays
 from geodesic.errors import CheckpointError, format_error
 from geodesic.records.archive import Check, Header, Headers, read_archive, write_archive
+from geodesic.records.files import parse_json
 
 Json = dict[str, Any]
 Tree = Any  # of arrays: nested tuples, lists and dictionaries, as JAX knows them
@@ -83,7 +84,7 @@ def load(path: Path, check: Check = lambda headers: None, meta_only: bool = Fals
 
     arrays = read_archive(path, check_all, only=_META if meta_only else None)
     try:
-        meta = json.loads(arrays.pop(_META).tobytes())
+        meta = parse_json(arrays.pop(_META).tobytes())
         form = meta.pop("format")
     except (ValueError, RecursionError, KeyError, AttributeError, TypeError) as error:
         raise CheckpointError(f"damaged or foreign checkpoint {path}: {format_error(error)}") from error

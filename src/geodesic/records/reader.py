@@ -18,9 +18,9 @@ import numpy as np
 from geodesic.checks import FloatArray, IntArray, as_path, is_number
 from geodesic.curricula import REGISTRY
 from geodesic.curricula.base import AUTO
-from geodesic.errors import CheckpointError, InvalidInput, format_error, printable
+from geodesic.errors import CheckpointError, InvalidInput, format_error, printable, short_repr
 from geodesic.records.config import RunConfig, read_config
-from geodesic.records.files import read_json
+from geodesic.records.files import LONGEST, open_plain, read_json
 from geodesic.records.schema import (
     CONTEXT,
     FILE,
@@ -153,7 +153,7 @@ def load_run(folder: str | Path) -> RunResult:
         CheckpointError: If another file in it is damaged.
     """
     path = as_path(folder)
-    return RunResult(
+    run = RunResult(
         folder=path,
         config=read_config(path),
         episodes=_read_table(path / "episodes.csv", EpisodeTable),
@@ -163,6 +163,11 @@ def load_run(folder: str | Path) -> RunResult:
         finished=finished(path),
         versions=_versions(path),
     )
+    d, tables = len(run.contexts), [each.particles.points for each in run.curriculum[:1]]
+    for points in [*tables, run.episodes.contexts]:
+        if len(points) and points.shape[1] != d:
+            raise CheckpointError(f"damaged run {path}: expected contexts of {d} values, got {points.shape[1]}")
+    return run
 
 
 def _versions(folder: Path) -> dict[str, str]:
@@ -182,6 +187,10 @@ def load_comparison(folder: str | Path) -> list[RunResult]:
         raise InvalidInput(f"expected {folder} to hold runs at runs/<label>/seed-<k>, got none")
     rank = {method: index for index, method in enumerate(REGISTRY)}
     runs = [load_run(path) for path in seeds]
+    for run in runs:
+        if run.contexts != runs[0].contexts:
+            names = [short_repr(each.contexts) for each in (runs[0], run)]
+            raise InvalidInput(f"expected runs with the same contexts in {folder}, got {' and '.join(names)}")
     return sorted(runs, key=lambda run: (rank.get(run.method, len(rank)), run.label, run.seed))
 
 
@@ -210,8 +219,9 @@ def _read_csv(path: Path, wanted: tuple[str, ...], more: str | None = None) -> C
     if not path.is_file():
         return {name: [] for name in wanted}
     try:
-        text = path.read_bytes().decode("utf-8")
-    except (UnicodeDecodeError, OSError) as error:
+        with open_plain(path, LONGEST) as file:
+            text = file.read().decode("utf-8")
+    except (ValueError, OSError) as error:
         raise InvalidInput(f"expected {path} to be a table in UTF-8, got {format_error(error)}") from error
     complete = text[: text.rfind("\n") + 1]
     if not complete:

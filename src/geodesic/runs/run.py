@@ -5,19 +5,15 @@ Runs at once train in segments, with curriculum updates, evaluations and checkpo
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar, cast
 
-import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, load_env_creator
-
 from geodesic.contexts import FloatArray
-from geodesic.errors import CheckpointError, InvalidInput, RunFailed, format_error
+from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 from geodesic.learners.base import Learner
 from geodesic.records import (
     Checkpoint,
@@ -40,7 +36,7 @@ from geodesic.training.agents import refuse_images
 from geodesic.training.compiled import CompiledTrainer
 from geodesic.training.configure import make_learner, task_of
 from geodesic.training.host import HostTrainer
-from geodesic.training.objects import Objects
+from geodesic.training.objects import Objects, unpack
 from geodesic.training.program import Program
 from geodesic.training.session import CurriculumSession
 from geodesic.training.trainer import Evaluation, Policy, Trainer
@@ -357,41 +353,6 @@ def groups(job: Job) -> list[tuple[list[int], bool]]:
         found.append((sorted(chosen), True))
         started = [place for place in started if place not in chosen]
     return [*found, *(([place], True) for place in unread)]
-
-
-def pack(objects: Sequence[Objects]) -> bytes | None:
-    """What only this process has, for other processes; None if there is nothing."""
-    if not any(own.fingerprints for own in objects):
-        return None
-    import cloudpickle
-
-    try:
-        packed: bytes = cloudpickle.dumps((list(objects), _environments(objects)))
-    except Exception as error:
-        raise InvalidInput(
-            f"expected objects that can be sent to other processes, got {format_error(error)}; try making what cannot "
-            "be pickled inside a function"
-        ) from error
-    return packed
-
-
-def _environments(objects: Sequence[Objects]) -> list[EnvSpec]:
-    """The registered environments that the tasks name: other processes do not run the script that registered them."""
-    known = (gym.registry.get(own.task.env) for own in objects if own.task and isinstance(own.task.env, str))
-    specs = [spec for spec in known if spec is not None]
-    local = (str(spec.entry_point).startswith("__main__:") for spec in specs)
-    return [replace(spec, entry_point=load_env_creator(spec.entry_point)) if own else spec  # type: ignore[arg-type]
-            for spec, own in zip(specs, local)]  # fmt: skip
-
-
-def unpack(packed: bytes | None) -> Sequence[Objects] | None:
-    """What `pack` gave; environments that this process does not know are registered."""
-    if packed is None:
-        return None
-    objects, environments = pickle.loads(packed)
-    for spec in environments:
-        gym.registry.setdefault(spec.id, spec)
-    return cast(Sequence[Objects], objects)
 
 
 def load_policy(

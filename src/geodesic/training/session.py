@@ -30,7 +30,14 @@ from geodesic.training.configure import curriculum_of
 from geodesic.training.objects import Objects
 from geodesic.training.reorder import release
 from geodesic.training.trainer import Evaluation
-from geodesic.training.validate_checkpoint import CURRICULUM, WAITING, check_members, check_numbers, check_state
+from geodesic.training.validate_checkpoint import (
+    CURRICULUM,
+    WAITING,
+    check_contexts,
+    check_members,
+    check_numbers,
+    check_state,
+)
 
 RECENT = 20  # training episodes that the training score is the mean of
 
@@ -318,6 +325,7 @@ class CurriculumSession:
             check_state(state, waiting, self.task.space.dim)
             if type(self.curriculum).__module__.startswith("geodesic."):
                 check_numbers(kept, own)
+                check_contexts(state, waiting, self.task.space)
             if state.stage != self.folder.last_stage:
                 raise CheckpointError(
                     f"expected stage {self.folder.last_stage}, the last one recorded, got {state.stage}"

@@ -236,6 +236,14 @@ def test_the_command_that_repeats_a_comparison_is_given(tmp_path: Path) -> None:
     assert line == f"geodesic compare maze --methods gradient --steps 1000 --seeds 2 --out {tmp_path}"
 
 
+def test_a_command_that_is_pasted_cannot_control_the_terminal(tmp_path: Path) -> None:
+    """The end of a bracketed paste and a line break would run what follows."""
+    write_comparison(tmp_path, {"gradient": {}}, seeds=1, task="\x1b[201~\nevil")
+    (tmp_path / "comparison.json").write_text("{}")
+    (line,) = story.commands(tmp_path, [load_run(path) for path in tmp_path.glob("runs/*/*")])
+    assert line.startswith(r"geodesic compare '\x1b[201~\nevil' --methods")
+
+
 class Filmed:
     """Enough of an environment for a film: thirty steps, then the end."""
 
@@ -304,7 +312,7 @@ def test_the_command_writes_figures_for_papers_and_names_the_page_last(tmp_path:
     assert 'href="figures/run.pdf"' in (tmp_path / "run" / "report.html").read_text()
 
 
-def die(*arguments: object) -> None:
+def die(*arguments: object, **options: object) -> None:
     os.abort()
 
 

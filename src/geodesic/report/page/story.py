@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from geodesic.analysis.statistics import Row, asymptotic
-from geodesic.errors import GeodesicError
+from geodesic.errors import GeodesicError, printable
 from geodesic.records.config import BACKENDS
 from geodesic.records.files import read_json
 from geodesic.records.reader import RunResult, by_label
@@ -51,19 +51,19 @@ def sentences(runs: Sequence[RunResult]) -> list[str]:
 
 
 def commands(folder: Path, runs: Sequence[RunResult]) -> list[str]:
-    """Return the commands that repeat the runs, if commands can."""
+    """Return the commands that repeat the runs, if commands can; safe to paste, whatever the task is called."""
     first = runs[0].config
     if first.objects or first.backend not in BACKENDS:
         return []
     if not (folder / "comparison.json").exists():
-        return [shlex.join(["geodesic", "run", "--config", str(run.folder / "config.json")]) for run in runs[:1]]
+        return [printable(shlex.join(["geodesic", "run", "--config", str(runs[0].folder / "config.json")]))]
     groups = by_label(runs)
     seeds = sorted({run.seed for run in runs})
     line = ["geodesic", "compare", first.task, "--methods", ",".join(groups), "--steps", str(runs[0].steps)]
     line += ["--seeds", str(seeds[-1] - seeds[0] + 1)]
     line += ["--first-seed", str(seeds[0])] if seeds[0] else []
     line += ["--backend", first.backend] if first.backend != "jax" else []
-    return [shlex.join([*line, "--out", str(folder)])]
+    return [printable(shlex.join([*line, "--out", str(folder)]))]
 
 
 def summary_row(row: Row, texts: Sequence[str]) -> list[Cell]:
