@@ -25,7 +25,7 @@ def make(**options):
 
 
 def set_context(env, force):
-    env.force_mag = force
+    env.unwrapped.force_mag = force  # below SplitObservation
 
 
 task = gd.Task(

@@ -1,12 +1,14 @@
 """Measure the effect of the values in which a baseline differs from its original, on the same episodes.
 
-    python -m benchmarks.studies.fidelity [--seeds 8]
+    python -m benchmarks.studies.fidelity [spdl currot alp_gmm goal_gan embedding] [--seeds 8]
 
 - SPDL: one update from several states; the distance of its result to the one with the authors' values, relative to the
   step.
 - CURROT: the distance of the particles to the target after 10, 20 and 30 updates, in diagonals of the space, with an
   agent that masters ever harder contexts.
-- Goal-GAN: the distance W2 of its goals to those of intermediate success, in diagonals.
+- ALP-GMM: mixtures that end at our tolerance and at scikit-learn's.
+- Goal-GAN: the distance W2 of its first goals to the source, and of later ones to those of intermediate success, in
+  diagonals.
 - Return model and embedding: U-Maze with an agent that knows paths up to some length and 200 episodes on uniform goals;
   the model's error, and feasible goals on the embedding's path.
 
@@ -22,6 +24,7 @@ import numpy as np
 
 import geodesic as gd
 from geodesic.curricula import CURROT, SPDL, GoalGAN
+from geodesic.curricula.alp_gmm import COMPONENTS, fit_mixtures
 from geodesic.curricula.gaussians import Gaussian
 from geodesic.envs.u_maze import UMaze, nearest_free, path_length
 from geodesic.metrics.embedding import Embedding
@@ -111,20 +114,65 @@ def currot_distances(seed: int, options: dict[str, Any]) -> list[float]:
     return [distances[9], distances[19], distances[29]]
 
 
+def alp_gmm(seeds: int) -> None:
+    """Compare the mixture of lowest AIC at two tolerances of expectation maximisation, from the same seeds."""
+    gained, changed = [], []
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        contexts = rng.random((200, 2))
+        progress = np.exp(-20 * ((contexts - 0.3) ** 2).sum(axis=1)) * rng.random(200)
+        pairs = np.column_stack([contexts, progress])
+        fits = [fit_mixtures(pairs, COMPONENTS, np.random.default_rng(seed), tol) for tol in (3e-3, 1e-3)]
+        ours, theirs = (min(fit, key=lambda mixture: mixture.aic) for fit in fits)
+        gained.append(ours.aic - theirs.aic)
+        changed.append(len(ours.weights) != len(theirs.weights))
+    shift = (
+        f"AIC {np.mean(gained):+.2f} ± {np.std(gained):.2f}, another number of components in {sum(changed)} of {seeds}"
+    )
+    print(f"alp-gmm, tolerance 3e-3 against 1e-3: {shift}")
+
+
+TRIES = {"particles": 25, "neighbours": 2, "fit_rate": 50, "memory": 50}  # about two tries of each of 25 new goals
+
+
 def goal_gan(seeds: int) -> None:
     """Compare Goal-GAN's goals."""
-    large = {"generator_width": 256, "discriminator_width": 128}
-    for options in ({}, {"fit_steps": 250}, large, {"fit_steps": 250, **large}):
-        distances = [goal_gan_fit(seed, options) for seed in range(seeds)]
-        name = ":".join(["goal-gan", *_option_texts(options)])
-        print(f"{name:75s} {np.mean(distances):.3f} ± {np.std(distances):.3f} from the goals of intermediate success")
+    for form in ("original", "small"):
+        near = [goal_gan_start(seed, form) for seed in range(seeds)]
+        print(
+            f"{'goal-gan:form=' + form:75s} {np.mean(near):.3f} ± {np.std(near):.3f} from the source after pretraining"
+        )
+    near = [goal_gan_start(seed, None) for seed in range(seeds)]
+    print(f"{'the source with the same noise':75s} {np.mean(near):.3f} ± {np.std(near):.3f} from the source")
+    for form in ("original", "small"):
+        for more in ({}, TRIES):
+            options: dict[str, Any] = {"form": form, **more}
+            distances = [goal_gan_fit(seed, options) for seed in range(seeds)]
+            name = ":".join(["goal-gan", *_option_texts(options)])
+            print(
+                f"{name:75s} {np.mean(distances):.3f} ± {np.std(distances):.3f} from the goals of intermediate success"
+            )
+
+
+def _source(rng: np.random.Generator) -> gd.Particles:
+    return gd.Particles.gaussian([0, 4.25], [2, 1.875], 500, rng, BOX.low, BOX.high)
+
+
+def goal_gan_start(seed: int, form: Any) -> float:
+    """The distance of the first goals, or of as many samples of the source with the same noise, to the source."""
+    rng = np.random.default_rng(seed)
+    source, other = _source(rng), _source(rng)
+    curriculum = GoalGAN(source, BOX, threshold=0.5, form=form or "original")
+    if form is None:
+        noise = curriculum.noise * BOX.sides * rng.standard_normal(other.points.shape)
+        return wasserstein(BOX.inside(other.points + noise), source) / DIAGONAL
+    return wasserstein(curriculum.init(rng).distribution, source) / DIAGONAL
 
 
 def goal_gan_fit(seed: int, options: dict[str, Any]) -> float:
     """Twelve fits with an agent that reaches goals on a ring in half of its episodes."""
     rng = np.random.default_rng(seed)
-    source = gd.Particles.gaussian([0, 4.25], [2, 1.875], 500, rng, BOX.low, BOX.high)
-    curriculum = GoalGAN(source, BOX, threshold=0.5, **options)
+    curriculum = GoalGAN(_source(rng), BOX, threshold=0.5, **options)
     state = curriculum.init(rng)
     for _ in range(12):
         contexts = state.distribution.sample(rng, 50)
@@ -193,12 +241,16 @@ def smooth(seen: np.ndarray, reach: float) -> Any:
     return lambda goals: process.predict(goals) - 1
 
 
+PARTS = {part.__name__: part for part in (spdl, currot, alp_gmm, goal_gan, embedding)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)} (default: all)")
     parser.add_argument("--seeds", type=int, default=8)
-    seeds = parser.parse_args().seeds
-    for part in (spdl, currot, goal_gan, embedding):
-        part(seeds)
+    options = parser.parse_args()
+    for name in options.parts or PARTS:
+        PARTS[name](options.seeds)
         print(flush=True)
 
 

@@ -49,7 +49,7 @@ def discounted(task: gd.Task, threshold: float) -> Matrix:
 
 
 def squared(task: gd.Task, threshold: float) -> Embedding:
-    """The embedding whose squared norm is fitted to distances, as in the paper's equation 10."""
+    """The embedding whose squared norm is fitted to distances, as in the paper's appendix C.2."""
     return Embedding(task.space, task.least or 0.0, squared=True)
 
 

@@ -157,3 +157,9 @@ def test_invalid_values_are_refused(arguments, message):
     with pytest.raises(InvalidInput, match=None) as caught:
         gd.ContextSpace([0.0, 0.0], [1.0, 1.0], **arguments)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("context", [{"x": 1.0}, [[1.0]], -1, [5.0, 3.0, 0.0], [5.0, np.nan, 0.0]])
+def test_what_is_no_context_is_not_decoded(context):
+    with pytest.raises(InvalidInput, match="expected"):
+        SPACE.decode(context)

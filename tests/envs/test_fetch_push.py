@@ -15,8 +15,9 @@ from gymnasium.utils.env_checker import check_env
 import geodesic as gd
 from extras import WITH_MUJOCO, needs_mujoco
 from geodesic import envs
+from geodesic.curricula.gaussians import Gaussian
 from geodesic.envs.gymnasium import put_context
-from geodesic.tasks import catalogue
+from geodesic.tasks import catalogue, load
 
 if WITH_MUJOCO:
     import mujoco
@@ -225,6 +226,21 @@ def test_source_and_target_match_the_papers_fits(env):
     mean, cov = env.target_moments
     np.testing.assert_allclose(target.mean(), mean, atol=0.006)
     np.testing.assert_allclose(target.cov(), cov, atol=0.001)
+    arc = 0.3 * np.cos(np.linspace(-np.pi / 2, np.pi / 2, 100)).mean()  # from the mean of a half circle to its centre
+    theirs = mean - [arc, 0.0]  # the box of the paper
+    np.testing.assert_allclose(theirs, [1.14656, 0.74819], atol=1e-5)
+    assert np.hypot(*(theirs - env.box)) == pytest.approx(0.006, abs=2e-4)
+
+
+def test_the_papers_kl_threshold_is_never_exceeded():
+    """It ends a lower bound on standard deviations, of which the paper's table has none."""
+    source, target = (
+        Gaussian.fit(*moments, np.full(2, 1e-6)) for moments in (FetchPush.source_moments, FetchPush.target_moments)
+    )
+    assert source.kl(target) == pytest.approx(2.296, abs=1e-3)
+    options = load("fetch-push").training.methods["spdl"]
+    assert options["kl_threshold"] == 20.0
+    assert "std_lower_bound" not in options
 
 
 def test_a_snapshot_continues_with_the_same_bits():
@@ -324,6 +340,7 @@ RENDER = """
 import sys
 import geodesic as gd
 from geodesic import envs
+from geodesic.curricula.gaussians import Gaussian
 env = envs.make_gymnasium("fetch-push", render_mode="rgb_array")
 env.reset(seed=0, options={"context": [1.3, 0.75]})
 try:

@@ -1,8 +1,11 @@
 """Finding tasks by name, with options, in modules, files and installed packages; and tasks that are not found."""
 
+import json
 import os
+import re
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from geodesic.errors import InvalidInput, UnknownName
 from geodesic.tasks import catalogue
 from geodesic.tasks.catalogue import EVALUATION, TRAINING
 
+ROOT = Path(__file__).parents[2]
 BUILT_IN = list(catalogue.BUILT_IN)
 KNOWN = ", ".join(BUILT_IN)
 SOURCE = """
@@ -60,6 +64,23 @@ def test_the_built_in_tasks():
     assert set(BUILT_IN) == {
         "maze", "point-mass", "fetch-push", "u-maze", "e-maze", "sparse-goal", "point-mass-bimodal", "point-mass-nd",
     }  # fmt: skip
+
+
+PAPER = re.findall(  # a row of docs/fidelity.md: what, Maze, PointMass, FetchPush, the name here
+    r"^\| [^|]+ \| ([^|]*)\| ([^|]*)\| ([^|]*)\| `([\w:-]+)` \|$",
+    (ROOT / "docs" / "fidelity.md").read_text(),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize(("place", "task"), [(0, "maze"), (1, "point-mass"), (2, "fetch-push")])
+def test_hyperparameters_are_those_of_the_papers_tables(place, task):
+    values = catalogue.table(task)
+    owners = {**values["methods"], "learner": values["learner"]}
+    rows = [(row[place], row[-1].rpartition(":")) for row in PAPER if row[place].strip()]
+    assert len(rows) == (7, 22, 22)[place]
+    for value, (owner, _, name) in rows:
+        assert (owners[owner] if owner else values)[name] == json.loads(value), name
 
 
 def test_a_task_is_returned_as_it_is():

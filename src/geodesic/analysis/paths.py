@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from geodesic.checks import FloatArray, check_instance
+from geodesic.checks import FloatArray, check_instance, optional
 from geodesic.contexts import ContextSpace, Particles
 from geodesic.records.reader import RunResult
 from geodesic.records.schema import StageDistribution
@@ -41,6 +41,7 @@ def stage_path(run: RunResult, space: ContextSpace | None = None) -> StagePath:
     Returns:
         One array per property.
     """
+    optional(ContextSpace)(space, "space")
     stages = path_stages(run)
     alphas = np.array([stage.alpha for stage in stages])
     places = [stage.particles for stage in stages]

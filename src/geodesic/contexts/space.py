@@ -11,7 +11,18 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geodesic.checks import FloatArray, as_array, as_bounds, as_points, as_rng, as_size, as_strings, check_instance
+from geodesic.checks import (
+    FloatArray,
+    as_array,
+    as_bounds,
+    as_points,
+    as_rng,
+    as_size,
+    as_string,
+    as_strings,
+    as_vector,
+    check_instance,
+)
 from geodesic.contexts import values as kinds
 from geodesic.contexts.particles import Particles
 from geodesic.contexts.values import Part, Real, Side, Values
@@ -285,11 +296,12 @@ class ContextSpace:
 
         Returns:
             A number, an integer or a category for each name.
+
+        Raises:
+            InvalidInput: If the context has another form, or names no category.
         """
-        return {
-            name: kinds.decode(values, number)
-            for name, values, number in zip(self.names, self.values, np.asarray(context).tolist())
-        }
+        named = zip(self.names, self.values, as_vector(context, "context", self.dim).tolist())
+        return {name: kinds.decode(values, number) for name, values, number in named}
 
     def parts(self, ranges: Mapping[str, Any] | None = None, name: str = "ranges") -> list[Part]:
         """Translate ranges of values.
@@ -305,6 +317,7 @@ class ContextSpace:
         Raises:
             InvalidInput: If a name is missing or unknown, or a range is not in the space.
         """
+        as_string(name, "name")
         if ranges is None:
             bounds = zip(self.low.tolist(), self.high.tolist(), self.steps.tolist(), self.values)
             return [(a, b) if values is None else a + step * np.arange(len(values)) for a, b, step, values in bounds]
@@ -502,6 +515,7 @@ class ContextSpace:
         Returns:
             For each number and integer "NAME mean" and "NAME std"; for each category its share, "NAME=CATEGORY".
         """
+        check_instance(Particles, particles, "particles")
         relaxed = Particles(self.relax(particles.points), particles.weights)
         means, stds = relaxed.mean().tolist(), np.sqrt(np.diag(relaxed.cov())).tolist()
         places = [-1] * self.dim if self.one_hot is None else self.one_hot[1].tolist()

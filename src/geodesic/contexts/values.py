@@ -137,7 +137,12 @@ def decode(values: Values, number: float) -> Real:
     """The value that a number in a context means."""
     if values is None:
         return float(number)
-    return round(number) if isinstance(values, range) else values[round(number)]
+    place = round(number)
+    if isinstance(values, range):
+        return place
+    if not 0 <= place < len(values):
+        raise InvalidInput(f"expected the place of a category, 0 ... {len(values) - 1}, got {short_repr(number)}")
+    return values[place]
 
 
 def describe(values: range | tuple[Category, ...]) -> str:

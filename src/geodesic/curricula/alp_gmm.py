@@ -43,7 +43,8 @@ class ALPGMM(Curriculum[ALPGMMState]):
     uniform. Before the first fit all are.
 
     Differs from the paper: scores are scaled by the range seen so far, as their bounds need not be known; mixtures
-    start from k-means++ seeds without k-means. A fit that fails keeps the old mixture and is counted.
+    start from k-means++ seeds without k-means, and end when the mean log-likelihood gains less than 0.003, where the
+    authors' (scikit-learn's) end at 0.001. A fit that fails keeps the old mixture and is counted.
 
     Args:
         space: Where contexts live; bounded.

@@ -41,7 +41,8 @@ class CURROT(Constrained):
     Differs from the paper: the trust region bounds each particle's move (W-infinity, hence W2, <= epsilon), which
     splits the problem into one per particle, as in the authors' code; Nadaraya-Watson replaces the Gaussian process;
     until half of the episodes on the first particles reach the threshold the curriculum waits, where the paper
-    searches at random.
+    searches at random. Contexts are the particles themselves; the authors' code adds uniform noise of up to 0.001 of
+    each side.
 
     Args:
         source: Contexts the agent can learn from at the start.
@@ -106,12 +107,7 @@ class CURROT(Constrained):
         return moved
 
     def _around(
-        self,
-        points: FloatArray,
-        goals: FloatArray,
-        ahead: FloatArray,
-        model: NadarayaWatson,
-        rng: np.random.Generator,
+        self, points: FloatArray, goals: FloatArray, ahead: FloatArray, model: NadarayaWatson, rng: np.random.Generator
     ) -> FloatArray:
         """The good place nearest to its goal for each point (n, d), no farther away than its step `ahead` (n, d).
 

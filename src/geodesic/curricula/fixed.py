@@ -15,17 +15,8 @@ from geodesic.curricula.gradient.staged import Staged
 from geodesic.errors import InvalidInput
 
 
-class _Fixed(Curriculum[State]):
-    """A curriculum of one distribution."""
-
-    def update(self, state: State, episodes: EpisodeBatch, rng: np.random.Generator) -> State:
-        """The same state."""
-        self.has_episodes(state, episodes, rng)
-        return state
-
-
 @dataclass(frozen=True)
-class TargetOnly(_Fixed):
+class TargetOnly(Curriculum[State]):
     """No-Curriculum: train on the target from the start.
 
     Args:
@@ -41,25 +32,51 @@ class TargetOnly(_Fixed):
         """The target."""
         return State(self.target, alpha=1.0, done=True)
 
+    def update(self, state: State, episodes: EpisodeBatch, rng: np.random.Generator) -> State:
+        """The same state."""
+        self.has_episodes(state, episodes, rng)
+        return state
+
+
+@dataclass(frozen=True, repr=False)
+class UniformState(State):
+    """A `State` that counts episodes.
+
+    Args:
+        fresh: Episodes since the contexts were drawn.
+    """
+
+    fresh: int = 0
+
 
 @dataclass(frozen=True)
-class Uniform(_Fixed):
+class Uniform(Curriculum[UniformState]):
     """Domain-Randomization: train on the whole context space from the start.
 
     Args:
         space: Where contexts live; bounded.
-        particles: How many samples represent a continuous space. They are drawn once.
+        particles: How many samples represent a continuous space. After as many episodes they are drawn afresh.
         score: Not used.
     """
 
     colour: ClassVar[str | None] = "#0072B2"
 
     space: BoundedSpace
-    particles: Size = 4000
+    particles: Size = 1000
 
-    def init(self, rng: np.random.Generator) -> State:
+    def init(self, rng: np.random.Generator) -> UniformState:
         """The uniform distribution on the space."""
-        return State(self.space.uniform(self.particles, rng), done=True)
+        return UniformState(self.space.uniform(self.particles, rng), done=self.space.support is not None)
+
+    def update(self, state: UniformState, episodes: EpisodeBatch, rng: np.random.Generator) -> UniformState:
+        """The state after more episodes, on other samples of the space once there were as many episodes as samples."""
+        if not self.has_episodes(state, episodes, rng) or state.done:
+            return state
+        state = state.replace(fresh=state.fresh + len(episodes))
+        if state.fresh < self.particles:
+            return state
+        drawn = self.space.uniform(self.particles, rng)
+        return state.replace(distribution=drawn, stage=state.stage + 1, event="drawn afresh", fresh=0)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -39,8 +39,8 @@ class GoalGAN(Curriculum[GoalGANState]):
     not forgotten. An episode succeeds if the environment says so, else if its score exceeds the threshold.
 
     Differs from the paper: it repeats each goal a few times to estimate its success; here success is averaged over the
-    `neighbours` nearest contexts. Networks have two layers of 32 units (the authors': 256 and 128 units, 250 steps a
-    fit), and their optimizer is reset at each fit.
+    `neighbours` nearest contexts. The optimizer is reset at each fit. Networks are smaller and trained otherwise than
+    the authors', which are `form="original"`; which of the two learns more is undecided (docs/results.md).
 
     Args:
         source: Goals that the generator is pretrained on.
@@ -51,11 +51,10 @@ class GoalGAN(Curriculum[GoalGANState]):
         p_old: The fraction of contexts that were mastered earlier.
         memory: How many of the latest episodes are labelled, and how many mastered goals are kept.
         neighbours: How many contexts the success of one is averaged over.
-        fit_steps: Updates of both networks at a fit.
-        pretrain_steps: Updates before the first stage.
+        form: The networks and their training (`gan.FORMS`): `"original"`, the authors', or `"small"`.
+        fit_steps: Updates of both networks at a fit; None: the form's.
+        pretrain_steps: Updates before the first stage; None: the form's.
         particles: How many contexts a stage has.
-        generator_width: Units of the generator's hidden layers.
-        discriminator_width: Units of the discriminator's hidden layers.
         score: The score of an episode that is compared with the threshold.
     """
 
@@ -69,19 +68,20 @@ class GoalGAN(Curriculum[GoalGANState]):
     p_old: Fraction = 0.05
     memory: Size = 200
     neighbours: Count = 5
-    fit_steps: Count = 30
-    pretrain_steps: Count = 1000
+    form: Literal["original", "small"] = "small"
+    fit_steps: Count | None = None
+    pretrain_steps: Count | None = None
     particles: Size = 500
-    generator_width: Size = 32
-    discriminator_width: Size = 32
 
     def init(self, rng: np.random.Generator) -> GoalGANState:
         """Goals of a generator that is pretrained on the source."""
         from geodesic.curricula import gan
 
-        goals = self._scaled(self.source.sample(rng, self.memory))
-        params = gan.init(self.space.relaxed.dim, rng, self.generator_width, self.discriminator_width)
-        params = gan.train(params, goals, np.ones(self.memory), self.memory, self.pretrain_steps, rng)
+        form = gan.FORMS[self.form]
+        n, steps = form.pretrain_goals, self.pretrain_steps or form.pretrain_steps
+        goals = self._scaled(self.source.sample(rng, n))
+        params = gan.init(self.space.relaxed.dim, rng, form)
+        params = gan.train(params, goals, np.ones(n), n, steps, rng, form)
         nothing, none = EpisodeBatch.empty(self.space.dim), np.zeros((0, self.space.dim))
         return GoalGANState(self._draw(params, none, rng), params=params, recent=nothing, mastered=none)
 
@@ -148,19 +148,19 @@ class GoalGAN(Curriculum[GoalGANState]):
     def _fit(self, state: GoalGANState, labels: FloatArray, rng: np.random.Generator) -> dict[str, Any]:
         from geodesic.curricula import gan
 
-        count = len(labels)
+        count, form = len(labels), gan.FORMS[self.form]
         # always of one shape, so that nothing is compiled twice
         goals = np.zeros((self.memory, self.space.relaxed.dim))
         goals[:count] = self._scaled(state.recent.contexts)
         padded = np.concatenate([labels, np.zeros(self.memory - count)])
-        return gan.train(state.params, goals, padded, count, self.fit_steps, rng)
+        return gan.train(state.params, goals, padded, count, self.fit_steps or form.fit_steps, rng, form)
 
     def _draw(self, params: dict[str, Any], mastered: FloatArray, rng: np.random.Generator) -> Particles:
         from geodesic.curricula import gan
 
         old = round(self.p_old * self.particles) if len(mastered) else 0
         box = self.space.relaxed
-        goals = gan.sample(params, self.particles, box.dim, rng)
+        goals = gan.sample(params, self.particles, box.dim, rng, gan.FORMS[self.form])
         contexts = box.low + 0.5 * (goals + 1.0) * box.sides
         if old:
             contexts[:old] = self.space.relax(mastered[rng.integers(len(mastered), size=old)])

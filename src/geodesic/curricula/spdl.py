@@ -96,7 +96,8 @@ class SPDL(Curriculum[SPDLState]):
         target_moments: Mean and covariance of the target; None: those of its particles.
         alpha_offset: The iterations in which alpha is 0.
         zeta: Scales alpha.
-        kl_threshold: The KL to the target up to which standard deviations are bounded from below.
+        kl_threshold: The KL to the target up to which standard deviations are bounded from below; without a bound, as
+            in the paper's FetchPush, it has no effect.
         max_kl: The largest KL of a step.
         steps_per_iteration: Environment steps of an iteration.
         std_lower_bound: The lower bound of the standard deviations, (d,) or one for all; None: none.

@@ -100,7 +100,8 @@ class FetchPush(ContextSampler, gym.Env[Observation, NDArray[np.float32]]):
 
     A goal is the context plus N(0, goal_noise^2) in x and y. A goal closer to the box than the success radius would be
     reached at once: its noise is drawn again up to 20 times, then the goal is moved straight away from the box, to just
-    outside the radius.
+    outside the radius. In the authors' code only methods with particles have this noise. Their box is at
+    (1.14656, 0.74819), which the paper's Gaussian fits imply; ours is six millimetres away, where MuJoCo puts it today.
 
     MuJoCo is stepped directly: with the stock geometry trajectories equal gymnasium-robotics' bit by bit, in little
     more than half the time. All environments of a process share the model, and MuJoCo releases the interpreter lock, so

@@ -44,6 +44,8 @@ class PointMass(PlanarMDP):
     [-4, 4]. A substep that crosses y = 0 in either direction where |x - position| > width / 2 puts the mass at rest at
     the wall (y = 0, x interpolated at the crossing) and ends the episode. Reward exp(-0.6 * distance to the goal).
 
+    Observations are x, vx, y, vy and the context, as in the benchmark's code; the paper's table lists the first four.
+
     The paper lists the spreads of source and target as variances; in the benchmark they are standard deviations, and
     they are here. Samples are clipped to the context space; `source_moments` and `target_moments` are the Gaussians
     before clipping, for methods that use Gaussians. Success is the benchmark's: the mass is within 0.25 of the goal.

@@ -95,7 +95,7 @@ def contextual_distance(
 
     Differs from Algorithm 3: the diagonal is zero, since with an offset staying would cost more than moving to a twin
     at distance 0; `strict` times a positive distance separates twins instead. The paper's expectation over independent
-    starts gives d(c, c) > 0; W_d does not. The largest distance is not scaled to 1.
+    starts gives d(c, c) > 0; W_d does not. The largest distance is not scaled to 1: that changes no path.
 
     Args:
         cmdp: The tables.

@@ -14,7 +14,7 @@ from flax import linen as nn
 from jax import Array
 from numpy.typing import ArrayLike
 
-from geodesic.checks import Boolean, Count, FloatArray, Positive, Size, as_points
+from geodesic.checks import Boolean, Count, FloatArray, Positive, Size, as_points, as_rng
 from geodesic.contexts import EpisodeBatch
 from geodesic.errors import InvalidInput
 from geodesic.metrics.base import Metric, check_endpoints
@@ -71,7 +71,9 @@ class Embedding(ReturnMetric):
         """Train an encoder and a decoder.
 
         A batch is all pairs among 32 contexts: about as many pairs as the paper's batches of 512, at a thirtieth of
-        the network evaluations. The learning rate falls from 1e-3 to 0, so that the small batches converge.
+        the network evaluations. The 32 pairs of a context with itself are among them, so that the distances of the
+        others weigh 31/32 as much as beta says (9.69). The learning rate falls from 1e-3 to 0, so that the small
+        batches converge.
 
         Args:
             contexts: Contexts (n, d).
@@ -93,7 +95,7 @@ class Embedding(ReturnMetric):
         unit = 1.0 if self.raw else float(target.max()) or 1.0
         updates = self.epochs * max(1, round(n * (n - 1) / (GROUP * (GROUP - 1))))
         with jax.default_device(jax.local_devices(backend="cpu")[0]):  # many tiny steps in sequence are slower on a GPU
-            key, data = jax.random.key(int(rng.integers(2**31))), self.as_inputs(points)
+            key, data = jax.random.key(int(as_rng(rng).integers(2**31))), self.as_inputs(points)
             scaled = jnp.asarray(target / unit, jnp.float32)
             params, stress = train(self.net, data, scaled, key, self.beta, updates, self.squared, self.raw)
         unit = np.sqrt(unit) if self.squared else unit

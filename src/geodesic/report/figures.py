@@ -87,7 +87,7 @@ def write_comparison_figures(
     if any(run.curriculum for run in runs):
         scene = scene_of(runs, task, trust)
         figures["contexts"] = contexts.moments(runs, scene, at)
-        staged = [run for run in runs if len(path_stages(run)) > 1]
+        staged = [run for run in runs if any(stage.alpha for stage in path_stages(run))]
         if scene.plot.cells is None and any(_is_refitted(run) or (run.stages.infeasible > 0).any() for run in staged):
             groups = by_label(staged).items()
             paths = {label: [stage_path(run, scene.space) for run in group] for label, group in groups}

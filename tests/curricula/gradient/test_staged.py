@@ -62,6 +62,18 @@ def test_a_stage_that_is_not_mastered_ends_at_its_step_cap():
     assert (state.stage, state.event) == (1, "step cap")
 
 
+def test_a_stage_knows_how_far_it_moved_and_how_far_the_target_is():
+    curriculum = gradient()
+    state = curriculum.init(RNG)
+    assert curriculum.scalars(state) == {"hop": 0.0, "distance to target": pytest.approx(4 / 5)}
+    state = curriculum.update(state, episodes([9.0] * 3, 0), RNG)
+    known = {"hop": pytest.approx(1 / 5), "distance to target": pytest.approx(3 / 5)}  # of a box around both ends
+    assert curriculum.scalars(state) == known
+    assert curriculum.scalars(curriculum.load(curriculum.save(state))) == known
+    waiting = curriculum.update(state, episodes([0.0], 1), RNG)
+    assert curriculum.scalars(waiting) == known
+
+
 def test_linear_is_the_mixture():
     mixed = Linear(SOURCE, TARGET).path(0.25)
     assert mixed.mean() == pytest.approx(0.75 * 0.5 + 0.25 * 4.5)
@@ -71,14 +83,26 @@ def test_linear_is_the_mixture():
 
 
 def test_fixed_curricula_never_change():
-    space = gd.ContextSpace([0.0], [5.0])
-    for curriculum in (TargetOnly(TARGET), Uniform(space)):
+    cells = gd.ContextSpace.discrete([[0.0], [1.0], [2.0]])
+    for curriculum in (TargetOnly(TARGET), Uniform(cells, particles=2)):
         state = curriculum.init(np.random.default_rng(3))
         assert state.done
         assert curriculum.update(state, episodes([9.0] * 50, 0), RNG) is state
-    spread = Uniform(space).init(np.random.default_rng(3)).distribution
-    assert abs(spread.mean()[0] - 2.5) < 0.1
-    assert spread.cov()[0, 0] == pytest.approx(25 / 12, rel=0.1)
+    assert len(state.distribution) == 3
+
+
+def test_samples_of_the_whole_space_are_drawn_afresh_after_as_many_episodes():
+    uniform, rng = Uniform(gd.ContextSpace([0.0], [5.0]), particles=400), np.random.default_rng(3)
+    state = uniform.init(rng)
+    first = state.distribution
+    state = uniform.update(state, episodes([9.0] * 399, 0), rng)
+    assert (state.stage, state.fresh, state.distribution is first) == (0, 399, True)
+    state = uniform.update(state, episodes([9.0], 0), rng)
+    assert (state.stage, state.fresh, state.event, state.done) == (1, 0, "drawn afresh", False)
+    assert not np.isin(state.distribution.points, first.points).any()
+    for drawn in (first, state.distribution):
+        assert abs(drawn.mean()[0] - 2.5) < 0.25
+        assert drawn.cov()[0, 0] == pytest.approx(25 / 12, rel=0.15)
 
 
 def test_source_and_target_of_two_dimensions_are_refused():
