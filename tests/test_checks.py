@@ -27,6 +27,8 @@ from geodesic.checks import (
     check_integers,
     optional,
 )
+from geodesic.contexts import EpisodeBatch, Plot
+from geodesic.curricula import REGISTRY
 from geodesic.errors import InvalidInput
 
 
@@ -132,6 +134,24 @@ def test_values_that_meet_the_rules_in_annotations_are_stored_in_the_rules_form(
     assert (type(options.window), options.window, options.most, options.level) == (int, 4, 2, 2)
 
 
+def test_a_class_of_ours_in_an_annotation_is_a_rule():
+    @dataclass
+    class Drawn:
+        plot: Plot
+        other: Plot | None = None
+        several: Plot | EpisodeBatch | None = None
+        careless: Plot = None
+        theirs: int = 0
+
+        def __post_init__(self):
+            check_fields(self)
+
+    assert Drawn(Plot(), Plot(), "anything", theirs="anything").theirs == "anything"
+    for given in ({"plot": None}, {"plot": Plot(), "other": 3}, {"plot": Plot}, {"plot": Plot(), "careless": 3}):
+        with pytest.raises(InvalidInput, match="to be Plot, got"):
+            Drawn(**given)
+
+
 def test_annotations_for_type_checkers_only_have_no_rules():
     @dataclass
     class Mine(Options):
@@ -181,8 +201,7 @@ HERE = gd.Particles([[0.5]])
         (lambda: gd.train("maze", seeds=10**12), "expected seeds to be an integer in [-2147483647, 1000000], got 1000"),
         (
             lambda: gd.train("maze", "gradint"),
-            "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, "
-            "wb-spdl, currot, procurl-target; got 'gradint'; did you mean gradient?",
+            f"expected method to be one of {', '.join(REGISTRY)}; got 'gradint'; did you mean gradient?",
         ),
     ],
 )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.studies.newcomers import TASKS, load
+from benchmarks.studies.newcomers import TASKS, USED, load
 from benchmarks.studies.newcomers.__main__ import main, mean_of, rows_of, summary
 
 import geodesic as gd
@@ -19,7 +19,7 @@ SMALL = gd.PPO(n_envs=2, rollout=64, normalize_observations=True)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=needs_gymnax if name in OF_GYMNAX else ()) for name in TASKS]
+    "name", [pytest.param(name, marks=needs_gymnax if name in OF_GYMNAX else ()) for name in (*TASKS, *USED)]
 )
 def test_a_task_is_valid_and_its_episodes_end(name, tmp_path):
     task = load(name)

@@ -45,6 +45,11 @@ METHODS = (
     "wb-spdl:episodes_per_update=10",
     "currot:episodes_per_update=10",
     "procurl-target",
+    "adr:window=2",
+    "learning-progress:probe=20",
+    "learnability:episodes_per_update=10",
+    "doraemon:episodes_per_update=10",
+    "acl:episodes_per_update=10",
 )
 LEARNED = "explore_steps=2000:window=5"
 # task -> (steps, threshold, methods beyond METHODS)

@@ -28,7 +28,7 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
-from geodesic.records import archive, files, schema, tables, writer  # noqa: E402
+from geodesic.records import archive, files, schema, tables, trackers, writer  # noqa: E402
 from geodesic.records.lock import FolderLock  # noqa: E402
 from geodesic.runs import run  # noqa: E402
 from geodesic.tasks import load  # noqa: E402
@@ -42,7 +42,7 @@ PARTS = {  # part -> its calls
     "rows on disk": ((tables.Tables, "sync"),),
     "folders on disk": ((files, "sync_folder"),),
     "signature": ((writer, "sign"),),
-    "links": ((writer, "inside"), (tables, "_check_single")),
+    "links": ((writer, "inside"), (tables, "check_single"), (trackers, "check_single")),
 }
 COMPUTES = ("check", "_checksum")  # calls that never wait for a disk
 ROUNDS = 100

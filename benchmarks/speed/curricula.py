@@ -31,7 +31,8 @@ from geodesic.training.program import Program, as_sampler  # noqa: E402
 
 TABLE = table("point-mass")
 PACES = ("gradient:pace=adaptive", "gradient:pace=particles")
-LIMITS = {"spdl": 0.10, **dict.fromkeys(PACES, 0.03)}  # of the share of a run
+NEW = ("adr", "learning-progress", "learnability", "doraemon", "acl")
+LIMITS = {"spdl": 0.10, **dict.fromkeys(("auto", *PACES, *NEW), 0.03)}  # of the share of a run
 LIMIT = 0.05  # of all others
 
 

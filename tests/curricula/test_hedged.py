@@ -1,5 +1,6 @@
 """The hedged geodesic: shares of path, target and space that follow their scores."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,11 @@ import geodesic as gd
 from geodesic.contexts import rows_of
 from geodesic.curricula import AutoThreshold, HedgedGradient, Search, TargetOnly, build
 from geodesic.errors import InvalidInput
+from geodesic.records import load_run
+from geodesic.runs import run
+from geodesic.training.configure import configure
+from known_returns import ActionCost, known_returns
+from run_files import Interrupted, after_each_segment, contents
 
 SPACE = gd.ContextSpace([0.0, 0.0], [10.0, 10.0])
 SOURCE = gd.Particles.uniform([0.0, 0.0], [1.0, 1.0], 50, np.random.default_rng(1))
@@ -97,6 +103,19 @@ def test_where_nothing_makes_progress_hard_contexts_get_most_again():
     assert shares_after(nothing)[-1] == [0.4, 0.2, 0.4]
 
 
+def test_a_stage_says_why_it_began():
+    def rising(contexts, count):
+        return np.where((contexts > 8.5).all(axis=1), min(count / 400, 4.0), 0.0)
+
+    def length(contexts):
+        return np.where((contexts > 8.5).all(axis=1), 100, 10)
+
+    states = play(curriculum(patience=150), rising, 80)
+    assert {state.event for state in states} == {"start", "new shares"}
+    assert states[-1].shares == pytest.approx([0.005, 0.9, 0.095])
+    assert "new lengths" in {state.event for state in play(curriculum(trial=10**6), nothing, 20, length)}
+
+
 def test_a_target_that_stops_improving_makes_way_again():
     def stalling(contexts, count):
         return improving(contexts, min(count, 600))
@@ -113,6 +132,13 @@ def test_a_path_that_reached_the_target_is_not_given_up():
     states = play(curriculum(patience=100), forgotten, 120)
     assert max(state.alpha for state in states) == 1.0
     assert states[-1].shares == pytest.approx([0.85, 0.05, 0.1])
+
+
+def test_a_path_on_which_alpha_keeps_rising_is_never_given_up():
+    patient = play(curriculum(patience=10**9), near, 60)
+    for one, other in zip(play(curriculum(), near, 60), patient):
+        assert one.distribution == other.distribution
+    assert patient[-1].tried > curriculum().patience
 
 
 def test_returns_tell_of_progress_before_the_first_success():
@@ -167,13 +193,55 @@ def test_shares_are_of_steps():
     assert state.shares == pytest.approx([0.4, 0.2, 0.4])
 
 
-def test_the_same_stages_whatever_the_unit_of_the_score():
-    plain = play(curriculum(), near, 40)
-    scaled = play(curriculum(threshold=1000.0 * 5.0 - 7.0), near, 40, scale=(1000.0, -7.0))
+@pytest.mark.parametrize("score", [near, improving])
+def test_the_same_stages_whatever_the_unit_of_the_score(score):
+    plain = play(curriculum(patience=150), score, 80)
+    scaled = play(curriculum(patience=150, threshold=1000.0 * 5.0 - 7.0), score, 80, scale=(1000.0, -7.0))
+    assert len({tuple(state.shares) for state in plain}) > 2
     for one, other in zip(plain, scaled):
         assert (one.stage, one.event) == (other.stage, other.event)
         assert one.alpha == pytest.approx(other.alpha, abs=1e-6)
         np.testing.assert_allclose(one.distribution.weights, other.distribution.weights)
+
+
+class Rescaled(HedgedGradient):
+    """Sees returns in another unit than the learner."""
+
+    def update(self, state, episodes, rng):
+        return super().update(state, replace(episodes, returns=1024.0 * episodes.returns - 512.0), rng)
+
+
+def test_an_agent_trains_alike_whatever_the_unit_in_which_the_curriculum_sees_returns(tmp_path):
+    task = known_returns(ActionCost(), threshold=7.9)
+
+    def rescaled(problem):
+        return Rescaled(problem.source, problem.target, threshold=1024.0 * 7.9 - 512.0, space=problem.space)
+
+    for name, method in (("plain", "auto"), ("rescaled", rescaled)):
+        gd.train(task, method, steps=6000, out=tmp_path / name, progress=False)
+    plain, other = (load_run(next((tmp_path / name).glob("runs/*/seed-0"))) for name in ("plain", "rescaled"))
+    assert len(plain.curriculum) > 3
+    np.testing.assert_array_equal(plain.evaluations.returns, other.evaluations.returns)
+    assert [row.alpha for row in plain.curriculum] == [row.alpha for row in other.curriculum]
+
+
+def test_an_interrupted_run_ends_with_the_same_bytes(tmp_path):
+    task = known_returns(ActionCost(), threshold=7.9)
+    config = configure(task, "auto", 0, 6000)
+    run.start([config], [tmp_path / "whole"], task).train()
+    batch = run.start([config], [tmp_path / "interrupted"], task)
+
+    def interrupt(index):
+        if batch.sessions[index].state.stage:
+            raise Interrupted
+
+    after_each_segment(batch, interrupt)
+    batch.checkpoint_seconds = 0.0
+    with pytest.raises(Interrupted):
+        batch.train()
+    run.extend(tmp_path / "interrupted", None, task).train()
+    assert contents(tmp_path / "interrupted") == contents(tmp_path / "whole")
+    assert len(load_run(tmp_path / "whole").curriculum) > 3
 
 
 def test_without_a_source_the_path_searches_for_one():

@@ -140,6 +140,17 @@ def test_other_layouts_and_broken_ones():
         assert str(caught.value) == message
 
 
+def test_a_file_of_one_line_is_neither_shown_nor_taken_for_a_path(tmp_path):
+    """Somebody else's configuration may name any file, and messages end up on the page of a report."""
+    (tmp_path / "layout.txt").write_text("#####\n#.G.#\n#####")
+    (tmp_path / "path.txt").write_text(str(tmp_path / "layout.txt"))
+    (tmp_path / "secret.txt").write_text("password=1234")
+    for name in ("path.txt", "secret.txt"):
+        with pytest.raises(InvalidInput, match="expected several lines, got one") as error:
+            gd.tasks.load(f"maze:layout={tmp_path / name}")
+        assert "password" not in str(error.value)
+
+
 def test_a_layout_may_be_a_file(tmp_path):
     file = tmp_path / "small.txt"
     file.write_text("\n#####\n#..G#\n#...#\n#####\n")

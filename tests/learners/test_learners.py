@@ -35,6 +35,17 @@ def test_a_name_and_options_make_a_learner():
         ("ppo", {"gamma": "most"}, "expected gamma in [0, 1], got 'most'"),
         ("ppo", {"net": 64}, "expected net to be a list of layer sizes, got 64"),
         ("ppo", {"net": [64, 0]}, "expected net to be a positive integer, got 0"),
+        ("ppo", {"net": [1] * 101}, "expected net of at most 100 layers, got 101"),
+        (
+            "ppo",
+            {"net": [50_000, 50_000]},
+            "expected the number of weights of net to be an integer in [1, 100000000], got 2500000001",
+        ),
+        (
+            "sac",
+            {"gradient_steps": 2**31 - 1},
+            "expected gradient_steps * batch_size to be an integer in [1, 100000000], got 549755813632",
+        ),
         ("ppo", {"normalize_observations": 1}, "expected normalize_observations to be a boolean, got 1"),
         ("ppo", {"activation": "sine"}, "expected activation to be one of tanh, relu; got 'sine'"),
         ("ppo", {"rollout": 0}, "expected rollout to be a positive integer, got 0"),

@@ -24,6 +24,8 @@ INVALID = [
     ("seed", -1, "expected seed to be an integer in [0, 2^31), got -1"),
     ("steps", 0, "expected steps to be a positive integer, got 0"),
     ("steps", 1.5, "expected steps to be a positive integer, got 1.5"),
+    ("segment", 10**6 + 1, "expected segment to be an integer in [1, 1000000], got 1000001"),
+    ("eval_episodes", 10**4 + 1, "expected eval_episodes to be an integer in [1, 10000], got 10001"),
     ("threshold", float("nan"), "expected threshold to be a finite number, got nan"),
     ("discount", 0.0, "expected discount in (0, 1], got 0.0"),
     ("discount", 1.5, "expected discount in (0, 1], got 1.5"),

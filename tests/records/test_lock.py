@@ -84,6 +84,13 @@ def test_a_killed_process_holds_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [".mine"]
 
 
+def test_a_folder_with_the_name_of_a_temporary_file_stays(tmp_path):
+    (tmp_path / f".evil{locks.TEMPORARY}").mkdir()
+    with FolderLock(tmp_path) as lock:
+        assert lock.held
+    assert [path.name for path in tmp_path.iterdir()] == [f".evil{locks.TEMPORARY}"]
+
+
 def test_the_children_of_a_killed_process_do_not_hold_its_folder(tmp_path):
     forks = HOLD.replace("sys.stdin.read()", "import os\nif os.fork(): os.kill(os.getpid(), 9)\nsys.stdin.read()")
     process = subprocess.Popen(

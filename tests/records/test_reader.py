@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,34 @@ def test_the_details_of_stages_are_numbers_by_name(tmp_path: Path) -> None:
     np.testing.assert_array_equal(numbers["a b  c"], [1e-7, np.nan, np.nan])
 
 
+def test_a_name_for_every_stage_is_refused_before_it_takes_memory(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    lines = (f"{k},{k},0,train,start,3,0,0,name{k}=1" for k in range(5000))
+    (folder / "stages.csv").write_text("\n".join([STAGE, *lines, ""]))
+    stages = load_run(folder).stages
+    with pytest.raises(InvalidInput, match="expected details of stages with the same names, got 2001 names"):
+        stages.numbers()
+
+
+def test_contexts_of_another_size_than_the_configuration_are_refused(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "contexts": ["x", "y", "z"]}))
+    for name in ("curriculum.npz", "episodes.csv"):
+        with pytest.raises(CheckpointError, match="expected contexts of 3 values, got 2"):
+            load_run(folder)
+        (folder / name).unlink()
+    assert load_run(folder).contexts == ("x", "y", "z")
+
+
+def test_runs_with_other_contexts_are_no_comparison(tmp_path: Path) -> None:
+    write_comparison(tmp_path, {"gradient": {}}, seeds=1)
+    wide = {"contexts": ["a", "b", "c"], "points": [np.zeros((2, 3))] * 3}
+    write_run(tmp_path / "runs" / "gradient" / "seed-1", seed=1, **wide)
+    with pytest.raises(InvalidInput, match="expected runs with the same contexts"):
+        load_comparison(tmp_path)
+
+
 def test_a_run_that_just_started_is_empty_and_unfinished(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     for name in ("episodes.csv", "evaluations.csv", "stages.csv", "curriculum.npz", "summary.json"):
@@ -110,6 +139,7 @@ def test_an_incomplete_last_line_is_ignored(tmp_path: Path) -> None:
         ("config.json", "{", "damaged file {path}: Expecting property name"),
         ("config.json", "[]", "damaged file {path}: expected a JSON object"),
         ("config.json", "[" * 100_000, "damaged file {path}: maximum recursion depth exceeded"),
+        ("config.json", '{"options":' + "[" * 40 + "]" * 40 + "}", "expected JSON of at most 32 levels, got more"),
         ("config.json", '{"name": "mine"}', "got one without task, contexts, method, label, seed, steps"),
         ("evaluations.csv", "time,reward\n1,2\n", f"to have the columns {EVALUATION}, got time,reward"),
         ("evaluations.csv", f"{EVALUATION}\n1,2\n", "expected 7 values in line 2 of {path}, got 2"),
@@ -131,6 +161,14 @@ def test_damage_is_reported_in_one_line(tmp_path: Path, name: str, content: str,
         load_run(folder)
     assert message.format(path=folder / name) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["episodes.csv", "evaluations.csv", "stages.csv", "curriculum.npz"])
+def test_a_file_of_holes_is_not_read_into_memory(tmp_path: Path, name: str) -> None:
+    folder = write_run(tmp_path / "run")
+    os.truncate(folder / name, 2**40)
+    with pytest.raises((InvalidInput, CheckpointError), match="expected at most 1073741824 bytes, got 1099511627776"):
+        load_run(folder)
 
 
 def test_foreign_archives_are_refused(tmp_path: Path) -> None:
@@ -171,7 +209,7 @@ def test_a_configuration_with_an_invalid_value_is_refused(tmp_path: Path, label:
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="to be a run folder with a config.json, found none"):
         load_run(tmp_path)
-    with pytest.raises(InvalidInput, match="to hold runs at runs/<label>/seed-<k>, got none"):
+    with pytest.raises(InvalidInput, match="to hold config.json or runs at runs/<label>/seed-<k>, got neither"):
         load_comparison(tmp_path)
 
 

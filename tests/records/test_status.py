@@ -8,6 +8,8 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 from geodesic.records.lock import FolderLock
 from geodesic.records.status import RunStatus, run_status, run_statuses
 from run_folders import write_comparison, write_run
@@ -43,6 +45,24 @@ def test_an_incomplete_last_line_and_missing_tables_are_ignored(tmp_path: Path) 
     assert (status.step, status.stage) == (0, 0)
     assert math.isnan(status.score)
     assert math.isnan(status.alpha)
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e300", "-5"])
+def test_impossible_counts_are_zero(tmp_path: Path, value: str) -> None:
+    folder = write_run(tmp_path / "run", steps=4000, reached=1000)
+    for name in ("episodes", "evaluations", "stages"):
+        with (folder / f"{name}.csv").open("a") as file:
+            file.write(f"{value},{value},{value},{value}\n")
+    status = run_status(folder)
+    assert (status.step, status.stage, status.steps) == (0, 0, 4000)
+
+
+def test_a_budget_beyond_all_counts_is_unknown(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", steps=4000, reached=1000)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "steps": 10**400}))
+    with FolderLock(folder):
+        assert (run_status(folder).state, run_status(folder).steps) == ("running", 0)
 
 
 def test_the_step_never_exceeds_the_budget(tmp_path: Path) -> None:
@@ -99,3 +119,12 @@ def test_damaged_files_of_a_comparison_are_ignored(tmp_path: Path) -> None:
     (status,) = run_statuses(tmp_path)
     assert isinstance(status, RunStatus)
     assert (status.name, status.state) == ("gradient seed 0", "stopped")
+
+
+def test_odd_names_of_folders_and_a_flood_of_planned_runs_are_read(tmp_path: Path) -> None:
+    """The superscript is a digit, but no number."""
+    write_run(tmp_path / "runs" / "gradient" / "seed-²", reached=500)
+    (tmp_path / "comparison.json").write_text(json.dumps({"runs": [f"run {k}" for k in range(10**5 + 10)]}))
+    found = run_statuses(tmp_path)
+    assert len(found) == 10**5 + 1
+    assert found[-1].name == "gradient seed 0"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from geodesic.cli import main
-from geodesic.errors import MissingExtra, RunFailed, UnknownName
+from geodesic.errors import CheckpointError, MissingExtra, RunFailed, UnknownName
 from geodesic.records import RunFolder
 from geodesic.records.trackers import VARIABLE, TensorBoard, WandB, chosen
 from geodesic.training.configure import configure
@@ -91,6 +91,17 @@ def test_event_files_hold_the_numbers(tmp_path: Path) -> None:
     tracker.scalars(5, {"target/return": 1.5})
     tracker.close()
     assert events(tmp_path) == {"target/return": [(5, 1.5)]}
+
+
+def test_event_files_with_a_second_name_are_not_written(tmp_path: Path) -> None:
+    tracker = TensorBoard(tmp_path, CONFIG)
+    tracker.scalars(5, {"target/return": 1.5})
+    (path,) = tmp_path.glob("events*")
+    (tmp_path / "elsewhere").hardlink_to(path)
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match="expected .* to have one name, got 2 hard links"):
+        tracker.scalars(6, {"target/return": 1.5})
+    assert path.read_bytes() == before
 
 
 def test_a_deleted_folder_is_not_created_again(tmp_path: Path) -> None:

@@ -578,7 +578,7 @@ def test_folders_with_cells_get_their_figures(tmp_path: Path) -> None:
     check(figures.write_comparison_figures(tmp_path, drawn), [*CURVES, "contexts.png"])  # cells have no paths.png
     check(figures.write_run_figures(run, drawn), ["run.png", "stages.png"])
     distances = np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
-    made = CurriculumPlan(drawn, "steps", (0, 1), {"linear": [source, target]}, 1.0, 0.0, distances)
+    made = CurriculumPlan(drawn, "steps", (0, 1), {"linear": [source, target]}, 1.0, 0.0, distances, (), (), None)
     check(figures.write_plan_figures(tmp_path, made), ["plan.png", "distances.png"])
 
 
@@ -626,7 +626,7 @@ def test_every_kind_of_contexts_has_its_figures(tmp_path: Path, drawn: Task) -> 
     run = run_of(tmp_path / "runs" / "gradient" / "seed-0", drawn, source, target)
     check(figures.write_run_figures(run, drawn), ["run.png", "contexts.png"])
     check(figures.write_comparison_figures(tmp_path, drawn), [*CURVES, "contexts.png"])
-    made = CurriculumPlan(drawn, "l2", (0, 1), {"gradient (l2)": [source, target]}, 1.0, 0.0, None)
+    made = CurriculumPlan(drawn, "l2", (0, 1), {"gradient (l2)": [source, target]}, 1.0, 0.0, None, (), (), None)
     check(figures.write_plan_figures(tmp_path, made), ["plan.png"])
 
 
@@ -731,3 +731,10 @@ def test_names_and_units_are_drawn_as_they_are(tmp_path: Path) -> None:
 def test_tables_and_statistics_need_no_matplotlib() -> None:
     code = "import sys, geodesic.report.tables, geodesic.report.text; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("label", ["".join(map(chr, range(0x4E00, 0x4E40))), "W" * 255])
+def test_names_that_a_figure_cannot_show_cause_no_warnings(tmp_path: Path, label: str) -> None:
+    """There would be one for each character and format, and a warning fails a test."""
+    write_comparison(tmp_path, {label: {}}, seeds=2)
+    assert figures.write_comparison_figures(tmp_path, also=("svg",))

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+import geodesic as gd
 from geodesic.runs.plan import plan
 from geodesic.tasks import load
 from mixed_walk import mixed_walk
@@ -17,11 +18,34 @@ def test_a_plan_states_its_precision():
         assert replace(drawn, excess=excess).lines()[0].endswith(f"under l2, {words}")
 
 
+def test_a_plan_states_how_far_contexts_move_and_are_from_the_target():
+    lines = plan(load("u-maze"), (0.0, 0.5, 1.0)).lines()
+    assert [line.split(", moved ")[1] for line in lines[1:4]] == [
+        "0.00, 0.48 from the target", "0.24, 0.24 from the target", "0.24, 0.00 from the target",
+    ]  # fmt: skip
+    assert lines[-1] == "  the largest move is 0.24; distances are in diagonals of the context space"
+
+
+class Late(gd.metrics.Euclidean):
+    """Paths that do not move until the end."""
+
+    def interpolate(self, x, y, t):
+        return super().interpolate(x, y, float(t == 1.0))
+
+
+def test_a_plan_warns_of_a_path_that_jumps():
+    alphas = (0.0, 0.25, 0.5, 0.75, 1.0)
+    assert (
+        plan(load("u-maze"), alphas, Late()).lines()[-1] == "  warning: the path jumps to alpha 1; try another metric"
+    )
+    assert plan(load("u-maze"), alphas).jump is None
+
+
 def test_a_plan_names_integers_and_categories():
     drawn = plan(mixed_walk(), (0.0, 0.5, 1.0))
     assert drawn.geodesic == "gradient (product)"
     shares = "steering=straight 0.5, steering=mirrored 0.25, steering=slow 0.25, cost 1.25"
-    assert re.fullmatch(rf"  alpha 0.5   mean context place 3.\d*, {shares}, infeasible 0%", drawn.lines()[2])
+    assert re.fullmatch(rf"  alpha 0.5   mean context place 3.\d*, {shares}, infeasible 0%, moved .*", drawn.lines()[2])
     space = drawn.task.space
     assert all(space.contains(there.points).all() for path in drawn.paths.values() for there in path)
 

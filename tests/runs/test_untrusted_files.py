@@ -203,6 +203,10 @@ INVALID_ARRAYS = {
                              "curriculum/distribution/weights": np.full(3, 1 / 3)},
     "negative weights": {"curriculum/distribution/weights": np.array([-1.0])},
     "no distribution": {"curriculum/distribution/points": None},
+    "best policy of another shape": {"best/device": np.zeros(3)},
+    "best policy that is not a number": {"best/device": np.full(2, np.nan)},
+    "best policy of another name": {"best/evil": np.zeros(2)},
+    "best policy in the place of a curriculum": {"best/curriculum/alpha": np.array(0.5)},
     "waiting episodes of another dimension": waiting(contexts=np.zeros((1, 7))),
     "waiting episodes with starts of another shape": {"waiting/started": np.zeros((2, 2))},
     "waiting episode of negative length": waiting(lengths=np.array([-3])),
@@ -244,6 +248,10 @@ INVALID_META = {
     "negative number of stages": {"stages": {"count": -1, "digest": ""}},
     "another run": {"config": {"task": "evil"}},
     "score that is a string": {"train_score": "good"},
+    "no best policy": {"best": None},
+    "best score that is a list": {"best": {"recent": [], "score": [1], "step": 0}},
+    "best policy of a negative step": {"best": {"recent": [], "score": 1.0, "step": -1}},
+    "deep nesting": {"updates": json.loads("[" * 100 + "]" * 100)},
 }
 
 
@@ -251,6 +259,12 @@ INVALID_META = {
 def test_metadata_of_other_types_and_values_is_refused(folder, task, meta):
     rewrite(folder, meta=meta)
     refused(folder, task)
+
+
+def test_a_state_of_holes_is_refused_before_it_is_read(folder, task, monkeypatch):
+    monkeypatch.setattr("geodesic.training.validate_checkpoint.LONGEST", 2**20)
+    rewrite(folder, {"curriculum/recent": np.zeros(2**18)})
+    refused(folder, task, "expected the state of a curriculum of at most 1048576 bytes, got 21")
 
 
 def test_file_names_are_never_read_from_a_file(folder, task):
@@ -386,6 +400,44 @@ def test_a_teachers_folder_is_validated_too(tmp_path):
             gd.Teacher(own, out=tmp_path / "run")
         assert everything(tmp_path / "run") == before
     assert gd.Teacher(own, out=tmp_path / "good").step == 0
+
+
+def mixed_teacher(folder):
+    given = {
+        "contexts": {"size": (0.0, 1.0), "opponent": ["passive", "random"], "walls": range(3)},
+        "source": {"size": 0.9, "opponent": "passive", "walls": 0},
+        "target": {"size": 0.1, "opponent": "random", "walls": 2},
+    }
+    own = gd.Task("CartPole-v1", set_context=lambda env, size, opponent, walls: None, threshold=10.0, **given)
+    return gd.Teacher(own, "gradient", out=folder)
+
+
+@pytest.mark.parametrize("meta", [{"step": -1}, {"samples": "x"}, {"started": 1.5}, {"evaluated": 2}])
+def test_a_teacher_refuses_a_checkpoint_before_it_cuts_the_tables(tmp_path, meta):
+    teacher = mixed_teacher(tmp_path / "run")
+    teacher.report(teacher.sample(4), np.ones(4), np.ones(4))  # rows that the checkpoint does not have
+    teacher.close()
+    kept = checkpoint.load(checkpoint_path(tmp_path / "run"))
+    checkpoint.save(checkpoint_path(tmp_path / "run"), kept.arrays, {**kept.meta, **meta})
+    before = everything(tmp_path / "run")
+    with pytest.raises(CheckpointError):
+        mixed_teacher(tmp_path / "run")
+    assert everything(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize(("column", "value"), [(0, 1.1), (0, -1e9), (1, 2), (1, -1), (1, 0.5), (2, 3), (2, 0.5)])
+def test_contexts_that_a_task_does_not_have_are_refused(tmp_path, column, value):
+    """A category that is not in the list would reach `set_context` as another one, or as an error."""
+    mixed_teacher(tmp_path / "run").close()
+    kept = checkpoint.load(checkpoint_path(tmp_path / "run"))
+    points = kept.arrays["curriculum/distribution/points"].copy()
+    points[-1, column] = value
+    changed = {"curriculum/distribution/points": points}
+    checkpoint.save(checkpoint_path(tmp_path / "run"), {**kept.arrays, **changed}, kept.meta)
+    before = everything(tmp_path / "run")
+    with pytest.raises(CheckpointError, match="expected distribution inside the task's contexts"):
+        mixed_teacher(tmp_path / "run")
+    assert everything(tmp_path / "run") == before
 
 
 @pytest.mark.parametrize("name", ["points", "weights", "offsets", "stage", "step", "alpha"])

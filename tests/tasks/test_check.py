@@ -8,6 +8,7 @@ from problems import Walk, cart_pole, set_context, walk
 
 import geodesic as gd
 from extras import each
+from geodesic.curricula import REGISTRY
 from geodesic.errors import InvalidInput
 from geodesic.metrics import Euclidean
 from geodesic.tasks import catalogue
@@ -366,8 +367,7 @@ METHODS = [
     (lambda: compared("spdl"), "expected worst_return= in task Walk for the method spdl"),
     (
         lambda: compared("gradients"),
-        "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
-        "currot, procurl-target; got 'gradients'; did you mean gradient?",
+        f"expected method to be one of {', '.join(REGISTRY)}; got 'gradients'; did you mean gradient?",
     ),
     (
         lambda: compared("uniform:metric=l2"),

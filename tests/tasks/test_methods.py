@@ -186,8 +186,7 @@ DISCRETE = walk(
         ),
         (
             lambda: resolve(TASK, "nonsense"),
-            "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, "
-            "wb-spdl, currot, procurl-target; got 'nonsense'",
+            f"expected method to be one of {', '.join(REGISTRY)}; got 'nonsense'",
         ),
         (
             lambda: build(TASK, *resolve(TASK, "gradient:stepp=0.1"), threshold=-40.0),

@@ -10,7 +10,7 @@ import pytest
 
 import geodesic as gd
 from geodesic import learners
-from geodesic.curricula import AutoThreshold
+from geodesic.curricula import REGISTRY, AutoThreshold
 from geodesic.errors import InvalidInput, UnknownName
 from geodesic.records import RunConfig
 from geodesic.records.config import BACKENDS
@@ -194,8 +194,7 @@ REFUSED = [
     ({"task": ""}, "expected a task, its name, module:object or file.py:object, got ''"),
     (
         {"method": "nonsense"},
-        "expected method to be one of auto, gradient, target-only, uniform, linear, alp-gmm, goal-gan, spdl, wb-spdl, "
-        "currot, procurl-target; got 'nonsense'",
+        f"expected method to be one of {', '.join(REGISTRY)}; got 'nonsense'",
     ),
     ({"method": "gradient:"}, "expected a method as name:option=value, got 'gradient:'"),
     ({"method": 3}, "expected a method as a name, a Curriculum or a function, got 3"),
@@ -297,3 +296,12 @@ def test_a_config_json_with_invalid_values_is_refused(key, value, message):
     with pytest.raises(InvalidInput) as caught:
         RunConfig.from_json(values)
     assert str(caught.value).startswith(f"invalid configuration of a run: {message}")
+
+
+@pytest.mark.parametrize("changes", [{"contexts": ["row"]}, {"contexts": ["row", "x"]}, {"categories": {"row": ["a"]}}])
+def test_a_configuration_with_other_contexts_than_its_task_is_refused(changes):
+    """Its tables would have other columns than contexts, or name them wrongly."""
+    config = configure("maze")
+    assert task_of(config).name == "maze"
+    with pytest.raises(InvalidInput, match=r"expected the contexts of maze, \['row', 'column'\], got"):
+        task_of(config.replace(**changes))

@@ -1,12 +1,15 @@
 """A run's session: curriculum, records and checkpoint, from the start to the summary, without JAX."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.errors import CheckpointError, InvalidInput
+from geodesic.analysis.outcomes import jumping
+from geodesic.analysis.verdict import verdict_of
+from geodesic.errors import CheckpointError, InvalidInput, RunWarning
 from geodesic.records import RunFolder, load_run, read_config
 from geodesic.records.files import read_json
 from geodesic.training.configure import configure, objects_of
@@ -169,6 +172,36 @@ def test_the_same_batches_after_a_resume_leave_the_same_files(tmp_path):
         session.close()
     for name in ("episodes.csv", "stages.csv"):
         assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+class Stays(gd.metrics.Euclidean):
+    """Paths that stay where they begin and jump to the end."""
+
+    def interpolate(self, x, y, t):
+        return super().interpolate(x, y, float(t == 1.0))
+
+
+def test_a_path_that_jumps_is_warned_about_once_and_recorded(tmp_path):
+    task = replace(TASK, metric=Stays())
+    config = configure(task, "gradient:step=0.25:window=4", steps=1000, backend="own")
+    session = CurriculumSession.open(config, task, tmp_path / "run", objects=objects_of(task), unchecked=AGENT)
+    for stage in range(3):
+        observe(session, batch(4 * stage + np.arange(4), stage=stage), 40 * stage + 40)
+    assert session.state.alpha == 0.75
+    with pytest.warns(RunWarning, match=r"the path jumped; stage 4 is 0\.\d\d diagonals .* try another metric"):
+        observe(session, batch(12 + np.arange(4), stage=3), 160)
+    with warnings.catch_warnings(action="error"):
+        session._warn_of_jump()  # the second time, it says nothing
+    session.finish(160)
+    session.close()
+    run = load_run(tmp_path / "run")
+    numbers = run.stages.numbers()
+    np.testing.assert_array_equal(numbers["jump"], [np.nan, np.nan, np.nan, np.nan, 1.0])
+    assert numbers["hop"].max() > 0.8
+    assert numbers["distance to target"][-1] == 0.0
+    line = f"{config.label}: the path of 1 of 1 seed jumped; try another metric"
+    assert jumping([run]) == [line]
+    assert f"{line}." in verdict_of([run]).lines
 
 
 def test_a_folder_with_another_run_is_refused_and_unchanged(tmp_path):

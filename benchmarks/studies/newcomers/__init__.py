@@ -8,21 +8,24 @@ from geodesic import Task
 TASKS = (
     "acrobot",
     "weak_engine",
-    "pendulum",
     "lander",
     "frozen_lake",
-    "reacher",
     "lidar",
     "catch",
     "invaders",
     "jumper",
     "drone",
+    "lock",
+    "pursuit",
+    "beam",
+    "treasure",
 )
+USED = ("reacher", "pendulum")  # no longer fresh: the default method was changed because of its losses on these
 
 
 def reference(name: str) -> str:
     """How `geodesic compare` and its workers find a task; the name itself if it is none of these."""
-    return f"benchmarks.studies.newcomers.{name}:task" if name in TASKS else name
+    return f"benchmarks.studies.newcomers.{name}:task" if name in (*TASKS, *USED) else name
 
 
 def load(name: str) -> Task:

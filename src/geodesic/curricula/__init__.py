@@ -10,15 +10,20 @@ import numpy as np
 
 from geodesic.checks import as_function, check_instance
 from geodesic.contexts import Particles
+from geodesic.curricula.acl import ACL
+from geodesic.curricula.adr import ADR
 from geodesic.curricula.alp_gmm import ALPGMM
 from geodesic.curricula.auto_threshold import AutoThreshold
 from geodesic.curricula.base import AUTO, ENOUGH, Curriculum, Kind, Problem, State, is_auto, parameter_names
 from geodesic.curricula.currot import CURROT
+from geodesic.curricula.doraemon import DORAEMON
 from geodesic.curricula.fixed import Linear, TargetOnly, Uniform
 from geodesic.curricula.goal_gan import GoalGAN
 from geodesic.curricula.gradient.gradient import Gradient
 from geodesic.curricula.gradient.paces import AdaptivePace, FixedStep, Pace, PerParticlePace
 from geodesic.curricula.hedged import HedgedGradient
+from geodesic.curricula.learnability import Learnability
+from geodesic.curricula.learning_progress import LearningProgress
 from geodesic.curricula.procurl_target import ProCuRLTarget
 from geodesic.curricula.search import Search
 from geodesic.curricula.spdl import SPDL
@@ -46,11 +51,28 @@ REGISTRY: Registry[Method] = Registry(
         "wb-spdl": WassersteinSPDL,
         "currot": CURROT,
         "procurl-target": ProCuRLTarget,
+        "adr": ADR,
+        "learning-progress": LearningProgress,
+        "learnability": Learnability,
+        "doraemon": DORAEMON,
+        "acl": ACL,
     },
 )
 
 __all__ = ["Curriculum", "Kind", "Method", "Problem", "State"]
-__all__ += ["ALPGMM", "CURROT", "SPDL", "GoalGAN", "Gradient", "Linear", "ProCuRLTarget", "TargetOnly", "Uniform"]
+__all__ += [
+    "ACL",
+    "ADR",
+    "ALPGMM",
+    "CURROT",
+    "DORAEMON",
+    "SPDL",
+    "GoalGAN",
+    "Gradient",
+    "Learnability",
+    "LearningProgress",
+]
+__all__ += ["Linear", "ProCuRLTarget", "TargetOnly", "Uniform"]
 __all__ += ["AutoThreshold", "HedgedGradient", "Search", "WassersteinSPDL"]
 __all__ += ["AdaptivePace", "FixedStep", "Pace", "PerParticlePace"]
 __all__ += ["REGISTRY", "build", "options_of", "register"]  # methods by name
@@ -111,9 +133,10 @@ def build(method: str | Method, problem: Problem, **options: Any) -> Curriculum[
     if rates or not hasattr(made, "threshold"):
         return made
     if not made.follows_threshold:
+        following = [name for name in REGISTRY if getattr(REGISTRY.known(name), "follows_threshold", False)]
         raise InvalidInput(
             f"expected a number as the threshold of {type(made).__name__}, got {AUTO!r}; try threshold=..., or one of "
-            "the methods auto, gradient and linear"
+            f"the methods {', '.join(following)}"
         )
     source = options.get("source", problem.source)
     easy = source if isinstance(source, Particles) else problem.space.uniform(EASY, np.random.default_rng(0))

@@ -107,7 +107,7 @@ class Record:
             return replace(self, recent=recent)
         mean, error = recent.mean(axis=0), recent.std(axis=0) / math.sqrt(window)
         clearly = np.maximum(ERRORS * error, GAIN * (self.best - self.first))
-        beaten = (mean > self.best) & (mean > self.best + clearly)
+        beaten = mean > self.best + clearly
         return Record(
             recent=recent,
             first=np.where(np.isnan(self.first), mean, self.first),
@@ -304,7 +304,8 @@ class HedgedGradient(Wrapper[HedgedState]):
         changed = np.abs(shares - state.shares).max() > CHANGED
         drift = np.abs(np.log(self._odds(state, shares).clip(1e-3) / state.odds.clip(1e-3))).max()
         if changed or drift > DRIFTED:
-            return self._enter(state, inner, shares, "new shares" if changed else "new lengths", rng)
+            event = "new lengths" if np.array_equal(shares, state.shares) else "new shares"
+            return self._enter(state, inner, shares, event, rng)
         return state.replace(inner=inner)
 
     def snapshot(self, state: HedgedState) -> Arrays:

@@ -17,7 +17,7 @@ from geodesic.curricula.base import Threshold
 from geodesic.envs.gymnasium import success_of
 from geodesic.errors import InvalidInput, MissingExtra, RunFailed, short_repr
 from geodesic.metrics.standard import Maker
-from geodesic.records import RunConfig
+from geodesic.records import Checkpoint, RunConfig
 from geodesic.tasks import Task, load
 from geodesic.tasks.methods import Method
 from geodesic.training.collector import EpisodeCollector
@@ -110,13 +110,17 @@ class CurriculumCallback(CurriculumView, RLlibCallback):
 
     def on_algorithm_init(self, *, algorithm: Any, **kwargs: Any) -> None:
         """Start a run, or resume the one in the folder."""
-        session = CurriculumSession.open(self.config, self.task, self.out, objects=self.objects, owner=OWNER)
+        session = CurriculumSession.open(
+            self.config, self.task, self.out, objects=self.objects, owner=OWNER, restore=self._restore
+        )
         if session.restored is None:
             session.checkpoint({}, step=0, clock=0)
-        else:
-            self.step, self.clock = session.restored.count("step"), session.restored.count("clock")
         self._session = session
         self._push(algorithm.env_runner_group)
+
+    def _restore(self, kept: Checkpoint) -> None:
+        """Continue from a checkpoint, before any file is changed."""
+        self.step, self.clock = kept.count("step"), kept.count("clock")
 
     def on_train_result(self, *, algorithm: Any, result: dict[str, Any], **kwargs: Any) -> None:
         """Give finished episodes to the curriculum, and its distribution to the environments."""

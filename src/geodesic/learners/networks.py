@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from geodesic.checks import as_count, as_name
+from geodesic.checks import as_count, as_name, as_size
 from geodesic.errors import InvalidInput, short_repr
 
 Params = Any
 Layer = dict[str, jax.Array]  # kernel (inputs, outputs) and bias (outputs,)
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {"tanh": jnp.tanh, "relu": jax.nn.relu}
+MOST_LAYERS = 100
 LOG_2PI = math.log(2 * math.pi)
 CLIP = 10.0
 EPSILON = 1e-8
@@ -62,22 +64,16 @@ def as_net(value: object, name: str) -> tuple[int, ...]:
     """Check the sizes of a network's hidden layers."""
     if not isinstance(value, (list, tuple)):
         raise InvalidInput(f"expected {name} to be a list of layer sizes, got {short_repr(value)}")
-    return tuple(as_count(size, name, 10**5) for size in value)
-
-
-def as_envs(value: object, name: str) -> int:
-    """Check a number of environments that are stepped together."""
-    return as_count(value, name, 2**15)
-
-
-def as_activation(value: object, name: str) -> str:
-    """Check the name of an activation function."""
-    return as_name(value, name, ACTIVATIONS)
+    if len(value) > MOST_LAYERS:
+        raise InvalidInput(f"expected {name} of at most {MOST_LAYERS} layers, got {len(value)}")
+    sizes = tuple(as_count(size, name, 10**5) for size in value)
+    as_size(1 + sum(a * b for a, b in pairwise(sizes)), f"the number of weights of {name}")
+    return sizes
 
 
 Net = Annotated[tuple[int, ...], as_net]
-Envs = Annotated[int, as_envs]
-Activation = Annotated[str, as_activation]
+Envs = Annotated[int, partial(as_count, most=2**15)]
+Activation = Annotated[str, partial(as_name, known=ACTIVATIONS)]
 
 
 class Moments(NamedTuple):
@@ -95,6 +91,23 @@ class Moments(NamedTuple):
 
 
 Running = Moments | tuple[()]  # empty where observations are not normalised
+
+
+class ActingNetwork(NamedTuple):
+    """The part of a learner's state that chooses deterministic actions.
+
+    Args:
+        layers: The layers from observation to output. Discrete actions take the largest output; continuous ones the
+            first outputs.
+        activation: The function between layers.
+        moments: Moments by which observations are normalised; empty if they are not.
+        squash: Whether tanh maps outputs into the bounds of the actions; otherwise they are clipped.
+    """
+
+    layers: list[Layer]
+    activation: str
+    moments: Running
+    squash: bool
 
 
 def initial_moments(n_obs: int) -> Moments:

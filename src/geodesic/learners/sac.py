@@ -129,6 +129,7 @@ class SAC(Hyperparameters):
     def __post_init__(self) -> None:
         check_fields(self)
         as_size(self.rollout * self.n_envs, "rollout * n_envs")
+        as_size(self.gradient_steps * self.batch_size, "gradient_steps * batch_size")
         if self.buffer_size < self.rollout * self.n_envs:
             raise InvalidInput(
                 f"expected buffer_size to hold a rollout of {self.rollout * self.n_envs} steps, got {self.buffer_size}"
@@ -170,6 +171,17 @@ class SAC(Hyperparameters):
         """Return the mean actions."""
         mean, _ = self._gaussian(state.agent.actor, normalize(state.moments, obs))
         return unscale(jnp.tanh(mean), state)
+
+    def network(self, state: SACState) -> networks.ActingNetwork:
+        """Return the network that `policy` evaluates, from which policies are exported.
+
+        Args:
+            state: The learner's state.
+
+        Returns:
+            Its layers, and how their output becomes an action.
+        """
+        return networks.ActingNetwork(state.agent.actor, self.activation, state.moments, squash=True)
 
     def update(self, state: SACState, transitions: Transitions, key: Key) -> tuple[SACState, Metrics]:
         """Store one rollout, then take gradient steps if more than `learning_starts` steps were seen.

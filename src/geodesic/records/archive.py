@@ -16,7 +16,7 @@ import os
 import re
 import struct
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -55,6 +55,11 @@ class Header:
         same = self.dtype == expected.dtype and len(self.shape) == len(expected.shape)
         return same and all(side == wanted or wanted == ANY for side, wanted in sides)
 
+    @property
+    def size(self) -> int:
+        """The bytes of the data."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
     @classmethod
     def of(cls, array: Any) -> Header:
         """The header of an array."""
@@ -65,22 +70,23 @@ Headers = dict[str, Header]
 Check = Callable[[Headers], None]  # refuses unexpected members before they are read
 
 
-def read_archive(path: Path, check: Check, checked: bool = True, only: str | None = None) -> Arrays:
+def read_archive(
+    path: Path, check: Check, checked: bool = True, only: Container[str] | None = None, most: int | None = None
+) -> Arrays:
     """All arrays of an archive from any source.
 
     check: refuses unexpected members, before any data is read. checked: whether there must be a checksum. only: the
-    name of a single array to read.
+    names of the arrays to read, if not all are needed. most: the most bytes that the file may have.
     """
     try:
-        with open_plain(path) as file:
+        with open_plain(path, most) as file:
             _check_ends(file, checked)
             with zipfile.ZipFile(file) as archive:
                 members = _members(archive, os.fstat(file.fileno()).st_size)
                 headers = {name: _header(archive, info) for name, info in members.items()}
                 check(headers)
-                return {
-                    name: _array(archive, info, headers[name]) for name, info in members.items() if only in (None, name)
-                }
+                wanted = members if only is None else {name: members[name] for name in members if name in only}
+                return {name: _array(archive, info, headers[name]) for name, info in wanted.items()}
     except FileNotFoundError:
         raise CheckpointError(f"expected an archive of arrays at {path}, found none") from None
     except GeodesicError:
@@ -135,7 +141,7 @@ def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Header:
         raise ValueError(f"{info.filename} is not a plain array of numbers or strings")
     shape = tuple(int(part) for part in found[2].replace(",", " ").split())
     header = Header(np.dtype(found[1]), shape)
-    if math.prod(shape) * header.dtype.itemsize != info.file_size - 10 - length:
+    if header.size != info.file_size - 10 - length:
         raise ValueError(f"{info.filename} claims to be {header}, but has {info.file_size - 10 - length} bytes")
     return header
 

@@ -14,6 +14,8 @@ from typing import IO, Any
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 
 LONGEST_JSON = 16 * 2**20  # bytes
+DEEPEST = 32  # levels of JSON
+LONGEST = 2**30  # bytes of a table, of the stages, and of what a checkpoint holds besides the agent
 NO_LINK = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)  # the file itself, not where a link leads
 NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe never waits for its other end
 NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK
@@ -72,17 +74,42 @@ def opened(path: Path, flags: int) -> Iterator[int]:
         os.close(descriptor)
 
 
+def check_single(path: Path, descriptor: int) -> None:
+    """Refuse a file that has a second name, perhaps in another folder: what is written would appear there too."""
+    names = os.fstat(descriptor).st_nlink
+    if names > 1:
+        raise CheckpointError(f"expected {path} to have one name, got {names} hard links; try a copy of it")
+
+
 def sync_folder(folder: Path) -> None:
     """Sync the names in a folder to disk, where the system supports it."""
     with contextlib.suppress(OSError), opened(folder, os.O_RDONLY) as descriptor:
         os.fsync(descriptor)
 
 
-def open_plain(path: Path) -> IO[bytes]:
-    """Open a file of any source for reading; a pipe or a device, which may never end, is refused."""
-    if not stat.S_ISREG(path.stat().st_mode):
+def open_plain(path: Path, most: int | None = None) -> IO[bytes]:
+    """Open a file of any source for reading; a pipe or a device, which may never end, is refused.
+
+    most: the most bytes that the file may have; a file that is mostly holes takes no room on a disk, but in memory.
+    """
+    known = path.stat()
+    if not stat.S_ISREG(known.st_mode):
         raise ValueError("not a file")
+    if most is not None and known.st_size > most:
+        raise ValueError(f"expected at most {most} bytes, got {known.st_size}")
     return path.open("rb")
+
+
+def parse_json(text: bytes) -> Any:
+    """Parse JSON of any source; nesting that would exhaust the stack of whoever walks through the values is refused."""
+    value = json.loads(text)
+    level = [value]
+    for _ in range(DEEPEST):
+        parts = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list)))
+        level = [part for own in parts for part in own]
+        if not level:
+            return value
+    raise ValueError(f"expected JSON of at most {DEEPEST} levels, got more")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -90,7 +117,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         with open_plain(path) as file:
             text = file.read(LONGEST_JSON + 1)
-        values = json.loads(text) if len(text) <= LONGEST_JSON else None
+        values = parse_json(text) if len(text) <= LONGEST_JSON else None
     except FileNotFoundError:
         raise
     except (OSError, ValueError, RecursionError) as error:
@@ -107,6 +134,10 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def clear_leftovers(folder: Path, name: str = "") -> None:
-    """Remove temporary files that killed writers left, of all names or one; for the only writer of these."""
+    """Remove temporary files that killed writers left, of all names or one; for the only writer of these.
+
+    What cannot be removed, such as a folder of that name, stays.
+    """
     for path in folder.glob(f".{name}*{TEMPORARY}"):
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink()

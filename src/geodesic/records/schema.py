@@ -22,12 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geodesic.contexts import Arrays, FloatArray, IntArray, Particles
-from geodesic.errors import CheckpointError, GeodesicError, format_error
+from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, format_error
 from geodesic.records.archive import Headers, add_to, read_archive
+from geodesic.records.files import LONGEST
 
 FILE = "curriculum.npz"
 CURRICULUM = {"points": 2, "weights": 1, "offsets": 1, "stage": 1, "step": 1, "alpha": 1}  # and their dimensions
 SNAPSHOT = "snapshot/"
+MOST_DETAILS = 10**7  # numbers of the details of all stages, by name and stage
 _DETAIL = re.compile(r"([^=;]+)=(-?\d+(?:\.\d+)?(?:e[-+]\d+)?)(?:; |$)")
 CONTEXT = "context_"  # before the name of a context value, in the columns of episodes.csv that follow
 
@@ -85,6 +87,8 @@ class StageTable:
         found: dict[str, FloatArray] = {}
         for index, text in enumerate(self.details):
             for name, value in _DETAIL.findall(text):
+                if name not in found and (len(found) + 1) * len(self.details) > MOST_DETAILS:
+                    raise InvalidInput(f"expected details of stages with the same names, got {len(found) + 1} names")
                 found.setdefault(name, np.full(len(self.details), np.nan))[index] = float(value)
         return found
 
@@ -163,9 +167,14 @@ def pack_stages(stages: list[StageDistribution]) -> Arrays:
 
 def read_stages(path: Path, checked: bool = False) -> list[StageDistribution]:
     """Read the stages in a curriculum.npz from any source; checked: whether it must have a checksum."""
-    arrays = read_archive(path, partial(_check, path), checked)
+    arrays = read_archive(path, partial(_check, path), checked, most=LONGEST)
     try:
-        return [_unpack(arrays, index) for index in range(len(arrays["stage"]))]
+        snapshots: dict[str, Arrays] = {}
+        for name, value in arrays.items():
+            if name.startswith(SNAPSHOT):
+                stage, _, part = name.removeprefix(SNAPSHOT).partition("/")
+                snapshots.setdefault(stage, {})[part] = value
+        return [_unpack(arrays, snapshots, index) for index in range(len(arrays["stage"]))]
     except (ValueError, OverflowError, GeodesicError) as error:
         raise CheckpointError(f"expected {path} to hold a distribution per stage, got {format_error(error)}") from error
 
@@ -197,16 +206,15 @@ def _check(path: Path, headers: Headers) -> None:
         raise CheckpointError(f"expected {path} to hold {n} stages, got {sizes}")
 
 
-def _unpack(arrays: Arrays, index: int) -> StageDistribution:
+def _unpack(arrays: Arrays, snapshots: Mapping[str, Arrays], index: int) -> StageDistribution:
     first, last = (int(offset) for offset in arrays["offsets"][[index, index + 1]])
     if not 0 <= first <= last <= len(arrays["points"]):
         raise ValueError(f"particles {first} to {last} of {len(arrays['points'])}")
     stage = int(arrays["stage"][index])
-    prefix = f"{SNAPSHOT}{stage}/"
     return StageDistribution(
         stage=stage,
         step=int(arrays["step"][index]),
         alpha=float(arrays["alpha"][index]),
         particles=Particles(arrays["points"][first:last], arrays["weights"][first:last]),
-        snapshot={name[len(prefix) :]: value for name, value in arrays.items() if name.startswith(prefix)},
+        snapshot=snapshots.get(str(stage), {}),
     )

@@ -7,12 +7,14 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from geodesic.checks import MOST
 from geodesic.errors import CheckpointError, GeodesicError, printable
 from geodesic.records.files import open_plain, read_json
 from geodesic.records.lock import held_by
 from geodesic.records.schema import EPISODES, EVALUATIONS, STAGES, finished
 
 DEEPEST = 5  # folders below the one that is watched
+MOST_RUNS = 10**5  # of a comparison that have not started
 LAST_BYTES = 4096  # bytes, more than a few lines of any table
 RUNNING, FINISHED, STOPPED, FAILED, WAITING = "running", "finished", "stopped", "failed", "waiting"
 
@@ -41,9 +43,9 @@ def run_status(folder: Path, failures: dict[str, str] | None = None) -> RunStatu
     name = printable(f"{config.get('label')} seed {config.get('seed')}")
     stage, evaluation = _last(folder / "stages.csv", STAGES), _last(folder / "evaluations.csv", EVALUATIONS)
     episode = _last(folder / "episodes.csv", EPISODES)
-    step = max(int(_number(row, "step", 0.0)) for row in (stage, evaluation, episode))
+    step = max(_count(row, "step") for row in (stage, evaluation, episode))
     steps = config.get("steps")
-    whole = steps if isinstance(steps, int) else 0
+    whole = steps if isinstance(steps, int) and 0 <= steps <= MOST else 0
     reason = (failures or {}).get(name, "")
     if finished(folder):
         state, step = FINISHED, whole
@@ -51,7 +53,7 @@ def run_status(folder: Path, failures: dict[str, str] | None = None) -> RunStatu
         state, reason = RUNNING, ""
     else:
         state = FAILED if reason else STOPPED
-    at, score = int(_number(stage, "stage", 0.0)), _number(evaluation, "score")
+    at, score = _count(stage, "stage"), _number(evaluation, "score")
     return RunStatus(name, state, min(step, whole), whole, at, _number(stage, "alpha"), score, _age(folder), reason)
 
 
@@ -103,7 +105,8 @@ def _comparison(folder: Path) -> list[RunStatus]:
             continue
         found[one.name] = one
     planned = _json(folder / "comparison.json").get("runs")
-    names = [printable(name) for name in planned if isinstance(name, str)] if isinstance(planned, list) else []
+    planned = planned[:MOST_RUNS] if isinstance(planned, list) else []
+    names = [printable(name) for name in planned if isinstance(name, str)]
     waiting = {
         name: RunStatus(name, FAILED if name in reasons else WAITING, reason=reasons.get(name, "")) for name in names
     }
@@ -112,7 +115,7 @@ def _comparison(folder: Path) -> list[RunStatus]:
 
 def _seed(path: Path) -> int:
     number = path.name.removeprefix("seed-")
-    return int(number) if number.isdigit() else 0
+    return int(number) if number.isdecimal() else 0
 
 
 def _json(path: Path) -> dict[str, object]:
@@ -133,11 +136,17 @@ def _last(path: Path, columns: tuple[str, ...]) -> dict[str, str]:
     return dict(zip(columns, lines[-1].split(","))) if lines else {}
 
 
-def _number(row: dict[str, str], name: str, default: float = math.nan) -> float:
+def _number(row: dict[str, str], name: str) -> float:
     try:
         return float(row[name])
     except (KeyError, ValueError):  # nothing yet, or the header
-        return default
+        return math.nan
+
+
+def _count(row: dict[str, str], name: str) -> int:
+    """A step or a stage; 0 if there is none yet, or an impossible one."""
+    number = _number(row, name)
+    return int(number) if 0 <= number <= MOST else 0
 
 
 def _age(folder: Path) -> float:

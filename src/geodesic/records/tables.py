@@ -12,7 +12,7 @@ from typing import Any
 
 from geodesic.errors import CheckpointError, RunFailed
 from geodesic.records.checkpoint import LARGEST_FILE, Checkpoint, Json
-from geodesic.records.files import opened, writing_to
+from geodesic.records.files import check_single, opened, writing_to
 from geodesic.records.schema import CONTEXT, TABLES
 
 CHUNK = 2**20  # bytes
@@ -78,7 +78,7 @@ class Tables:
         path, content = self.folder / name, text.encode()
         with writing_to(path), opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as descriptor:
             known = os.fstat(descriptor)
-            _check_single(path, known)
+            check_single(path, descriptor)
             if known.st_size != self._lengths[name]:
                 raise RunFailed(f"{path} was changed by another process; stopped, nothing more is written there")
             try:
@@ -91,12 +91,6 @@ class Tables:
         self._lengths[name] += len(content)
         self._digests[name].update(content)
         self._unsynced.add(name)
-
-
-def _check_single(path: Path, known: os.stat_result) -> None:
-    """Refuse a file that has a second name, perhaps in another folder: what is written would appear there too."""
-    if known.st_nlink > 1:
-        raise CheckpointError(f"expected {path} to have one name, got {known.st_nlink} hard links; try a copy of it")
 
 
 def row(values: Sequence[Any]) -> str:
@@ -112,7 +106,7 @@ def _digest(path: Path, length: int) -> hashlib.blake2b:
     try:
         with opened(path, os.O_RDONLY) as descriptor:
             known = os.fstat(descriptor)
-            _check_single(path, known)
+            check_single(path, descriptor)
             if known.st_size < length:
                 raise CheckpointError(f"{path} is shorter than its checkpoint says; the run cannot be resumed")
             while length > 0 and (part := os.read(descriptor, min(CHUNK, length))):

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from geodesic.checks import as_name
 from geodesic.errors import MissingExtra
 from geodesic.records.config import RunConfig
-from geodesic.records.files import inside, opened, writing_to
+from geodesic.records.files import check_single, inside, opened, writing_to
 
 VARIABLE = "GEODESIC_TRACK"
 _FILES = itertools.count()  # of this process
@@ -75,6 +75,7 @@ def _append(path: Path, events: Sequence[Any]) -> None:
     for event in events:
         RecordWriter(records).write(event.SerializeToString())
     with writing_to(path), opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as descriptor:
+        check_single(path, descriptor)
         os.write(descriptor, records.getvalue())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import cycle
@@ -63,6 +64,8 @@ _SAVING = {
     "pdf.fonttype": 42,
     "text.parse_math": False,  # of ticks, which are created when a figure is drawn
 }
+# Warnings about names in scripts that the font lacks, and longer than a figure: one for each character and format.
+_ODD_NAMES = ("Glyph .* missing from font", "constrained_layout not applied")
 # Metadata that would make two saves of one figure differ.
 _UNDATED = {"png": ("Software",), "pdf": ("Creator", "Producer", "CreationDate"), "svg": ("Creator", "Date")}
 
@@ -126,7 +129,9 @@ def svg(figure: Figure, names: Mapping[str, str]) -> str:
 def _encoded(figure: Figure, kind: str, transparent: bool = False) -> bytes:
     """A figure as a file. Its layout engine runs once: a figure that keeps one is drawn twice for each format."""
     file = io.BytesIO()
-    with matplotlib.rc_context(_SAVING):
+    with matplotlib.rc_context(_SAVING), warnings.catch_warnings():
+        for expected in _ODD_NAMES:
+            warnings.filterwarnings("ignore", expected)
         figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
         engine = figure.get_layout_engine()
         if engine is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from geodesic.metrics.graph import Matrix
 from geodesic.metrics.standard import Maker
 from geodesic.tasks import Task
 from geodesic.tasks.methods import resolve
+from geodesic.transport.displacement import displacement, is_jump
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,9 @@ class CurriculumPlan:
         length: The length of the geodesic.
         excess: A bound on how far the length is above the least, as a fraction of it.
         distances: Those between the support points (n, n) of discrete contexts.
+        hops: How far contexts move to each alpha from the one before, in diagonals of the context space.
+        left: How far they are from the target there, likewise.
+        jump: The alpha that the path jumps to over contexts that are not trained on; None: it does not jump.
     """
 
     task: Task
@@ -39,6 +44,9 @@ class CurriculumPlan:
     length: float
     excess: float
     distances: FloatArray | None
+    hops: tuple[float, ...]
+    left: tuple[float, ...]
+    jump: float | None
 
     def lines(self) -> list[str]:
         """The plan in words."""
@@ -47,12 +55,18 @@ class CurriculumPlan:
             bounded = np.isfinite(self.excess)
             precision = f"at most {self.excess:.2%} above the optimum" if bounded else "with no bound on its excess"
         rows = [f"{self.task.name}: W(source, target) = {self.length:.4g} under {self.metric}, {precision}"]
-        for alpha, there in zip(self.alphas, self.paths[self.geodesic]):
+        for alpha, there, hop, left in zip(self.alphas, self.paths[self.geodesic], self.hops, self.left):
             mean = np.array2string(there.mean(), precision=2)
             if (space := self.task.space).mixed:
                 means = zip(space.relaxed.names, there.weights @ space.relax(there.points))
                 mean = ", ".join(f"{name} {value:.3g}" for name, value in means)
-            rows.append(f"  alpha {alpha:<5g} mean context {mean}, infeasible {self.task.infeasible(there):.0%}")
+            moved = f"moved {hop:.2f}, {left:.2f} from the target"
+            rows.append(
+                f"  alpha {alpha:<5g} mean context {mean}, infeasible {self.task.infeasible(there):.0%}, {moved}"
+            )
+        rows.append(f"  the largest move is {max(self.hops):.2f}; distances are in diagonals of the context space")
+        if self.jump is not None:
+            rows.append(f"  warning: the path jumps to alpha {self.jump:g}; try another metric")
         return rows
 
     @property
@@ -73,5 +87,21 @@ def plan(task: Task, alphas: Sequence[float], metric: str | Maker | None = None)
     curricula = {"linear": linear, f"gradient ({name})": gradient}
     paths = {label: [curriculum.path(alpha) for alpha in alphas] for label, curriculum in curricula.items()}
     distances = chosen.distances if isinstance(chosen, Matrix) else None
-    geodesic = gradient.geodesic
-    return CurriculumPlan(task, str(name), tuple(alphas), paths, geodesic.length, geodesic.plan.excess, distances)
+    geodesic, there = gradient.geodesic, paths[f"gradient ({name})"]
+    places = [gradient.source, *there]
+    hops = [displacement(a, b, gradient.box) for a, b in pairwise(places)]
+    left = [displacement(each, gradient.target, gradient.box) for each in there]
+    steps = np.abs(np.diff([0.0, *alphas])).tolist()
+    jumps = [alpha for alpha, hop, step in zip(alphas, hops, steps) if is_jump(hop, step, gradient.length)]
+    return CurriculumPlan(
+        task,
+        str(name),
+        tuple(alphas),
+        paths,
+        geodesic.length,
+        geodesic.plan.excess,
+        distances,
+        tuple(hops),
+        tuple(left),
+        jumps[0] if jumps else None,
+    )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from geodesic import curricula, learners
 from geodesic.checks import as_count, as_name
 from geodesic.curricula import Curriculum
 from geodesic.curricula.base import ENOUGH, Threshold, as_threshold, is_auto
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, short_repr
 from geodesic.metrics.standard import Maker
 from geodesic.records import RunConfig
 from geodesic.records.config import BACKENDS, LOOPS
@@ -70,7 +71,7 @@ def configure(
         task=task.reference or task.name,
         name=task.name,
         contexts=list(task.space.names),
-        categories={name: [str(each) for each in values] for name, values in task.space.categories.items()},
+        categories=categories_of(task),
         method=name,
         options=options,
         label=label_of(task, method, metric, level, learner, backend),
@@ -137,16 +138,22 @@ def _described(learner: object) -> learners.Described:
 
 def make_learner(config: RunConfig, task: Task, objects: Objects) -> Learner:
     """The learner of a run."""
-    if config.learner is None:
-        raise InvalidInput(f"expected a run of geodesic.train, got one of another training loop ({config.label})")
+    check_has_learner(config)
     own = task.training.learner
     if objects.learner is not None:
         return cast("Learner", objects.learner)
     if "learner" in config.objects:
-        raise _missing("learner", config.learner)
+        raise _missing("learner", str(config.learner))
     if _is_live(own) and learners.describe(own) == (config.learner, config.learner_options):
         return cast("Learner", own)
-    return learners.make(config.learner, config.learner_options)
+    return learners.make(str(config.learner), config.learner_options)
+
+
+def check_has_learner(config: RunConfig) -> None:
+    """Refuse a run whose agent was made by a training loop that is not ours."""
+    if config.learner is None:
+        hint = "; try gd.sb3.restore(model, folder)" if config.backend in BACKENDS else ""
+        raise InvalidInput(f"expected a run of geodesic.train, got one of another training loop ({config.label}){hint}")
 
 
 def _is_live(learner: object) -> bool:
@@ -224,12 +231,27 @@ def label_of(task: Task, method: Method, metric: object, threshold: Threshold, l
 
 
 def task_of(config: RunConfig, task: Task | None = None) -> Task:
-    """The task of a run: the one that is passed, or the one that its configuration names."""
-    if task is not None:
-        return task
-    if "task" in config.objects:
+    """The task of a run: the one that is passed, or the one that its configuration names.
+
+    Raises:
+        InvalidInput: If it cannot be found, or has other contexts than the configuration.
+    """
+    if task is None and "task" in config.objects:
         raise _missing("task", repr(config.name))
-    return load(config.task)
+    found = load(config.task) if task is None else task
+    given, own = (config.contexts, config.categories), (list(found.space.names), categories_of(found))
+    if given != own:
+        raise InvalidInput(f"expected the contexts of {found.name}, {_listed(*own)}, got {_listed(*given)}")
+    return found
+
+
+def categories_of(task: Task) -> dict[str, list[str]]:
+    """The categories of each context value that has some, as a configuration has them."""
+    return {name: [str(each) for each in values] for name, values in task.space.categories.items()}
+
+
+def _listed(names: Sequence[str], categories: Mapping[str, Sequence[str]]) -> str:
+    return short_repr([categories.get(name, name) for name in names])
 
 
 def curriculum_of(task: Task, config: RunConfig, objects: Objects | None = None) -> Curriculum[Any]:

@@ -25,7 +25,7 @@ from geodesic.contexts import Arrays, EpisodeBatch
 from geodesic.curricula.base import Threshold
 from geodesic.errors import InvalidInput
 from geodesic.metrics.standard import Maker
-from geodesic.records import run_exists
+from geodesic.records import Checkpoint, run_exists
 from geodesic.tasks import Task, load
 from geodesic.tasks.check import quick_check
 from geodesic.tasks.methods import Method
@@ -198,15 +198,11 @@ class Teacher(CurriculumView):
         self._evaluated = -1  # the step of the last evaluation
         self.step = 0
         self.restored: Arrays = {}
-        self._session = CurriculumSession.open(config, task, folder, objects=objects, unchecked=AGENT)
-        kept = self.session.restored
-        if kept is None:
+        self._session = CurriculumSession.open(
+            config, task, folder, objects=objects, unchecked=AGENT, restore=self._restore
+        )
+        if self.session.restored is None:
             self._save({})
-            return
-        self.restored = {key.removeprefix(AGENT): kept.arrays[key] for key in kept.arrays if key.startswith(AGENT)}
-        self.step, self._samples = kept.count("step"), kept.count("samples")
-        self._pending = PendingContexts(kept.count("started"))
-        self._evaluated = kept.count("evaluated") - 1
 
     def sample(self, n: int = 1) -> SampledContexts:
         """Sample contexts for the next episodes.
@@ -296,18 +292,37 @@ class Teacher(CurriculumView):
 
     def finish(self) -> None:
         """End the run: write the summary and release the folder."""
-        if self._saved is not None:
-            self._save({})
+        self._save_last()
         self.session.finish(self.step)
-        self.close()
+        self.session.close()
 
     def close(self) -> None:
-        """Release the folder without ending the run, which another teacher can resume."""
-        self.session.close()
+        """Release the folder without ending the run, which another teacher can resume.
+
+        If you call `save`, the run resumes from the last call; otherwise everything is saved here.
+        """
+        try:
+            self._save_last()
+        finally:
+            self.session.close()
+
+    def _save_last(self) -> None:
+        """Write a last checkpoint, unless the caller writes them."""
+        if self._saved is not None:
+            self._saved = None
+            self._save({})
 
     def _save(self, agent: Arrays) -> None:
         counts = {"step": self.step, "samples": self._samples, "started": self._pending.count}
         self.session.checkpoint(agent, **counts, evaluated=self._evaluated + 1)
+
+    def _restore(self, kept: Checkpoint) -> None:
+        """Continue from a checkpoint, before any file is changed."""
+        self.restored = {key.removeprefix(AGENT): kept.arrays[key] for key in kept.arrays if key.startswith(AGENT)}
+        self._saved = None if self.restored else self._saved  # whoever saves an agent saves it again
+        self.step, self._samples = kept.count("step"), kept.count("samples")
+        self._pending = PendingContexts(kept.count("started"))
+        self._evaluated = kept.count("evaluated", most=self.step + 1) - 1
 
     def _autosave(self) -> None:
         self.session.write()

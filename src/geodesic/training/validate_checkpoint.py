@@ -9,17 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geodesic.checks import MOST
-from geodesic.contexts import Array, Arrays, EpisodeBatch, Particles
+from geodesic.contexts import Array, Arrays, ContextSpace, EpisodeBatch, Particles
 from geodesic.contexts.episodes import COLUMNS
 from geodesic.curricula import State
 from geodesic.errors import CheckpointError
 from geodesic.records import checkpoint
 from geodesic.records.archive import Header, Headers
+from geodesic.records.files import LONGEST
+from geodesic.training.best import BEST
 
 if TYPE_CHECKING:
     from geodesic.learners.base import Learner, LearnerState
 
 CURRICULUM, WAITING = "curriculum/", "waiting/"  # prefixes of a checkpoint's arrays
+ROUNDING = 1e-5  # by which contexts may lie outside of their space: environments in JAX have 32 bits
 MAY_BE_NAN = ("/successes", "/discounted")  # of episodes, where the environment does not say
 KINDS = ("b", "iuf", "SU")  # groups of array types that may replace each other
 
@@ -30,12 +33,16 @@ def check_members(
     """Refuse a checkpoint with members that the run does not have.
 
     agent: the members of its trainer, which must match exactly. own: what the curriculum saves in its first state;
-    sizes may differ, types and dimensions may not. unchecked: prefix of keys exempt from checks.
+    sizes may differ, types and dimensions may not. unchecked: prefix of keys exempt from checks. Arrays of the best
+    policy must be like those that they replace.
     """
     checkpoint.require(agent, headers)
     known, waiting = {field.name for field in fields(state)}, {WAITING + name for name in COLUMNS}
     for name, header in headers.items():
-        if name in agent or name in waiting or (unchecked is not None and name.startswith(unchecked)):
+        free = unchecked is not None and name.removeprefix(BEST).startswith(unchecked)
+        if name in agent or name in waiting or (free and not name.startswith(BEST)):
+            continue
+        if (free or name.removeprefix(BEST) in agent) and headers.get(name.removeprefix(BEST)) == header:
             continue
         place = name.removeprefix(CURRICULUM)
         if place == name or place.split("/")[0] not in known:
@@ -43,6 +50,9 @@ def check_members(
         if place in own and not _alike(Header.of(own[place]), header):
             seen = Header.of(own[place])
             raise CheckpointError(f"the checkpoint belongs to another run: expected {name} like {seen}, got {header}")
+    size = sum(header.size for name, header in headers.items() if name.startswith((CURRICULUM, WAITING)))
+    if size > LONGEST:
+        raise CheckpointError(f"expected the state of a curriculum of at most {LONGEST} bytes, got {size}")
 
 
 def check_state(state: State, waiting: EpisodeBatch, dim: int) -> None:
@@ -60,6 +70,19 @@ def check_state(state: State, waiting: EpisodeBatch, dim: int) -> None:
     if state.kind not in ("train", "explore"):
         raise CheckpointError(f"expected a stage of kind train or explore, got {state.kind!r:.40}")
     _check_episodes(waiting, "waiting episodes", dim)
+
+
+def check_contexts(state: State, waiting: EpisodeBatch, space: ContextSpace) -> None:
+    """Refuse the state of a curriculum of ours with contexts outside of their space, which environments cannot take."""
+    values = {**{field.name: getattr(state, field.name) for field in fields(state)}, "waiting episodes": waiting}
+    for name, value in values.items():
+        points = value.points if isinstance(value, Particles) else getattr(value, "contexts", None)
+        if points is None or not len(points):
+            continue
+        nearest = space.clip(points)
+        outside = (np.abs(points - nearest) > ROUNDING * np.maximum(np.abs(nearest), 1)).any(axis=1)
+        if outside.any():
+            raise CheckpointError(f"expected {name} inside the task's contexts, got {points[outside][0].tolist()}")
 
 
 def check_numbers(arrays: Arrays, own: Arrays) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from geodesic.contexts import ContextSpace, EpisodeBatch, Particles
-from geodesic.curricula import FixedStep, Gradient, PerParticlePace
+from geodesic.curricula import AdaptivePace, FixedStep, Gradient, Pace, PerParticlePace
 from geodesic.curricula.gradient.staged import StagedState
 from geodesic.envs.u_maze import UMaze, nearest_free, path_length
 from geodesic.errors import InvalidInput
@@ -53,12 +53,12 @@ def test_stages_alternate_training_and_exploration() -> None:
     method, rng = curriculum(), np.random.default_rng(1)
     state = method.init(rng)
     assert state.distribution is method.source
-    seen = [(state.stage, state.kind, state.alpha, state.event)]
+    seen = [(state.stage, state.kind, state.position, state.event)]
     while not state.done:
         before = state.stage
         state = method.update(state, skilled(state, rng), rng)
         if state.stage != before:
-            seen.append((state.stage, state.kind, state.alpha, state.event))
+            seen.append((state.stage, state.kind, state.position, state.event))
     assert [entry[0] for entry in seen] == list(range(9))
     assert [entry[1] for entry in seen] == ["train", "explore"] * 4 + ["train"]
     assert [entry[2] for entry in seen] == [0.0, 0.0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75, 1.0]
@@ -284,3 +284,61 @@ def test_the_sinkhorn_path_needs_a_known_metric_on_discrete_contexts(options) ->
     ends = Particles([[0.0, 0.0]]), Particles([[1.0, 1.0]])
     with pytest.raises(InvalidInput, match='expected barycenter="sinkhorn" with a metric on discrete contexts'):
         Gradient(*ends, **options, barycenter="sinkhorn")
+
+
+SQUARE = ContextSpace([0.0, 0.0], [10.0, 10.0])
+
+
+class Collapsed(Euclidean):
+    """Paths that stay near their start and jump to the end."""
+
+    def interpolate(self, x: np.ndarray, y: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+        return super().interpolate(x, y, 0.02 * t if t < 1.0 else 1.0)
+
+
+class Around(Euclidean):
+    """Along the second axis, then along the first one, at constant speed."""
+
+    def interpolate(self, x: np.ndarray, y: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+        sides = np.abs(y - x)
+        covered = np.minimum(t * sides.sum(axis=1), sides[:, 1])
+        along = np.stack([t * sides.sum(axis=1) - covered, covered], axis=1)
+        return (x + np.sign(y - x) * along)[:, None], np.ones((len(x), 1))
+
+
+class Refitted:
+    """The same metric at every fit."""
+
+    space, memory = SQUARE, 10
+
+    def __init__(self, metric: Euclidean) -> None:
+        self.metric = metric
+
+    def fit(self, episodes: EpisodeBatch, rng: np.random.Generator, anchors: Any = None) -> Euclidean:
+        return self.metric
+
+
+@pytest.mark.parametrize("pace", [FixedStep(0.1), AdaptivePace(stride=0.1), PerParticlePace(stride=0.1)])
+def test_under_a_learned_metric_alpha_is_progress_that_was_made(pace: Pace) -> None:
+    def walk(metric: Euclidean) -> list[StagedState]:
+        rng = np.random.default_rng(0)
+        source, target = (Particles.uniform([x, x], [x + 1, x + 1], 10, rng) for x in (0.0, 9.0))
+        method = Gradient(source, target, Refitted(metric), pace, threshold=0.5, explore_steps=10)
+        states = [method.init(rng)]
+        while states[-1].alpha < 1.0:
+            contexts = states[-1].distribution.sample(rng, 20)
+            done = EpisodeBatch(contexts, np.ones(20), np.full(20, 10), np.full(20, states[-1].stage))
+            states.append(method.update(states[-1], done, rng))
+        assert (states[-1].position, states[-1].distance) == (1.0, 0.0)
+        return states
+
+    stuck = walk(Collapsed())
+    assert max(state.position for state in stuck[:-1]) > 0.85
+    assert max(state.alpha for state in stuck[:-1]) < 0.06
+    assert max(state.hop for state in stuck[:-1]) < 0.02
+    assert [state.jumped for state in stuck] == [False] * (len(stuck) - 1) + [True]
+    assert stuck[-1].hop > 0.8
+    around = walk(Around())
+    assert not any(state.jumped for state in around)
+    assert max(state.hop for state in around) < 0.2
+    assert max(abs(state.alpha - state.position) for state in around) < 0.06

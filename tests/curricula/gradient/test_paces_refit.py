@@ -94,12 +94,12 @@ class Scattered(Straight):
 def test_an_agent_that_forgets_goes_back_through_the_distributions_it_was_trained_on():
     curriculum = gradient(Scattered(), "adaptive")
     states = walk(curriculum, good_up_to(99.0), 30)
-    trained = {round(state.alpha, 2): state.distribution for state in states if state.kind == "train"}
+    trained = {round(state.position, 2): state.distribution for state in states if state.kind == "train"}
     assert sorted(trained) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     forgotten = walk(curriculum, good_up_to(-1.0), 5, states[-1])
-    assert [round(state.alpha, 2) for state in forgotten] == [1.0, 0.8, 0.6, 0.4, 0.2, 0.0]
+    assert [round(state.position, 2) for state in forgotten] == [1.0, 0.8, 0.6, 0.4, 0.2, 0.0]
     for state in forgotten:
-        assert gd.wasserstein(state.distribution, trained[round(state.alpha, 2)]) == pytest.approx(0.0, abs=1e-7)
+        assert gd.wasserstein(state.distribution, trained[round(state.position, 2)]) == pytest.approx(0.0, abs=1e-7)
 
 
 @pytest.mark.parametrize("pace", PACES)

@@ -62,6 +62,18 @@ def test_a_stage_that_is_not_mastered_ends_at_its_step_cap():
     assert (state.stage, state.event) == (1, "step cap")
 
 
+def test_a_stage_knows_how_far_it_moved_and_how_far_the_target_is():
+    curriculum = gradient()
+    state = curriculum.init(RNG)
+    assert curriculum.scalars(state) == {"hop": 0.0, "distance to target": pytest.approx(4 / 5)}
+    state = curriculum.update(state, episodes([9.0] * 3, 0), RNG)
+    known = {"hop": pytest.approx(1 / 5), "distance to target": pytest.approx(3 / 5)}  # of a box around both ends
+    assert curriculum.scalars(state) == known
+    assert curriculum.scalars(curriculum.load(curriculum.save(state))) == known
+    waiting = curriculum.update(state, episodes([0.0], 1), RNG)
+    assert curriculum.scalars(waiting) == known
+
+
 def test_linear_is_the_mixture():
     mixed = Linear(SOURCE, TARGET).path(0.25)
     assert mixed.mean() == pytest.approx(0.75 * 0.5 + 0.25 * 4.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -15,10 +16,11 @@ import numpy as np
 import pytest
 
 import geodesic as gd
+from geodesic.analysis.verdict import verdict_of
 from geodesic.cli import main
 from geodesic.contexts import ContextSpace, Particles
 from geodesic.errors import MissingExtra
-from geodesic.records import load_run
+from geodesic.records import load_comparison, load_run
 from geodesic.report import page as pages
 from geodesic.report.page import film, story, write_report
 from geodesic.tasks import Plot, Task
@@ -65,6 +67,19 @@ def test_the_page_of_a_comparison_tells_what_was_run(tmp_path: Path) -> None:
     assert len(data["seed_curves"]["rows"]) == 3 * 2 * 4 * 2
     assert [frame["step"] for frame in data["curricula"]["gradient"]["1"]] == [0, 333, 666]
     assert data["table"].startswith("label,runs,finished")
+
+
+def test_the_verdict_comes_first(tmp_path: Path) -> None:
+    page = write_report(write_comparison(tmp_path, LABELS, seeds=2), film=False).read_text()
+    verdict = verdict_of(load_comparison(tmp_path))
+    begin, lines = page.index('<div id="verdict">'), [*verdict.lines, *verdict.advice]
+    assert begin < page.index("3 methods with 2 seeds each") < page.index(">Summary</h2>")
+    assert len(lines) > 2
+    shown = html.unescape(re.sub("<[^>]*>", "", page[begin:]))
+    places = [shown.index(line) for line in lines]
+    assert places == sorted(places)
+    single = write_report(write_run(tmp_path / "run", returns=[0.0] * 4), film=False).read_text()
+    assert "gradient did not solve the target of mine" in single[: single.index("One run of gradient")]
 
 
 def test_a_long_label_may_end_its_line_after_an_option(tmp_path: Path) -> None:
@@ -199,6 +214,21 @@ def test_stages_say_why_they_ended(tmp_path: Path) -> None:
     assert [frame["explores"] for frame in data["curricula"]["gradient"]["0"]] == [False, True, False, False]
 
 
+def test_distances_to_the_target_are_drawn_for_each_seed(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        details = [f"hop={k / 4}; distance to target={(3 - k) / 4 + seed}" for k in range(3)]
+        write_run(tmp_path / f"runs/mine/seed-{seed}", label="mine", seed=seed, details=details)
+    page = write_report(tmp_path, film=False)
+    (table,) = content(page)["distances"]
+    assert table["columns"] == ["seed", "step", "distance", "moved", "alpha"]
+    first = [row[1:] for row in table["rows"] if row[0] == "0"]
+    assert [row[1] for row in first] == [0.75, 0.5, 0.25, 0.25]
+    assert [row[2] for row in first] == [0.0, 0.25, 0.5, 0.5]
+    assert first[-1][0] == 1000
+    assert {row[0] for row in table["rows"]} == {"0", "1"}
+    assert 'id="distance-0"' in page.read_text()
+
+
 def test_shares_and_scores_of_the_parts_of_a_mixture_are_means_over_the_seeds(tmp_path: Path) -> None:
     for seed, share in enumerate((0.25, 0.75)):
         details = ["", f"share of path={share}; share of target={1 - share}; score on target={4 * seed}", ""]
@@ -219,6 +249,14 @@ def test_the_command_that_repeats_a_comparison_is_given(tmp_path: Path) -> None:
     runs = [load_run(path) for path in sorted(tmp_path.glob("runs/*/*"))]
     (line,) = story.commands(tmp_path, runs)
     assert line == f"geodesic compare maze --methods gradient --steps 1000 --seeds 2 --out {tmp_path}"
+
+
+def test_a_command_that_is_pasted_cannot_control_the_terminal(tmp_path: Path) -> None:
+    """The end of a bracketed paste and a line break would run what follows."""
+    write_comparison(tmp_path, {"gradient": {}}, seeds=1, task="\x1b[201~\nevil")
+    (tmp_path / "comparison.json").write_text("{}")
+    (line,) = story.commands(tmp_path, [load_run(path) for path in tmp_path.glob("runs/*/*")])
+    assert line.startswith(r"geodesic compare '\x1b[201~\nevil' --methods")
 
 
 class Filmed:
@@ -339,4 +377,4 @@ def test_a_missing_extra_is_reported_before_any_work(tmp_path: Path, monkeypatch
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path, capsys: Any) -> None:
     assert main(["report", str(tmp_path)]) == 2
-    assert "to hold runs at runs/<label>/seed-<k>, got none" in capsys.readouterr().err
+    assert "to hold config.json or runs at runs/<label>/seed-<k>, got neither" in capsys.readouterr().err

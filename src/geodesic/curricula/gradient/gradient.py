@@ -11,18 +11,20 @@ import numpy as np
 from geodesic.checks import Count
 from geodesic.contexts import Arrays, ContextSpace, FloatArray, Particles
 from geodesic.curricula.gradient.paces import DEFAULT_PACE, Pace, level
-from geodesic.curricula.gradient.staged import PathSegment, Staged, StagedState
+from geodesic.curricula.gradient.staged import PathSegment, Staged, StagedState, main_points
 from geodesic.errors import InvalidInput
 from geodesic.metrics.base import Fitted, LearnedMetric, Metric
 from geodesic.metrics.graph import Finite
 from geodesic.metrics.product import default_metric
 from geodesic.transport.barycenter import barycenter as fixed_support_barycenter
+from geodesic.transport.displacement import hop_lengths
 from geodesic.transport.geodesic import Geodesic, Knots, Trajectories
 
 UNIFORM = 1000  # particles that represent the uniform distribution on a continuous space
 HEAT = 40  # cells a side of the heat map of returns
 CLOUD = 100  # most particles of a distribution in a snapshot
 ALPHAS = tuple(k / 10 for k in range(11))
+KNOTS = 20  # of a path whose length is measured
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,16 @@ class RemainingPath:
             return distribution
         return distribution.positive().thinned(self.particles, self.rng)
 
+    def lengths(self, alpha: float, space: ContextSpace) -> tuple[float, float]:
+        """The lengths of the path from the source to alpha, and from there to the target."""
+        past = cumulative_length(self.back, space)[-1] if self.start > 0 else 0.0
+        onward = cumulative_length(self.geodesic, space)
+        if alpha < self.start:
+            behind = past * alpha / self.start
+        else:
+            behind = past + np.interp(self.fraction(alpha), np.linspace(0, 1, len(onward)), onward)
+        return float(behind), float(past + onward[-1] - behind)
+
     def fraction(self, alpha: float) -> float:
         """The fraction of the remaining path at alpha; 1 / 3 where rounding would give 0.33333333333333337."""
         fraction = (alpha - self.start) / (1 - self.start) if self.start < 1 else 1.0
@@ -71,7 +83,9 @@ class Gradient(Staged):
     `explore_steps`, fit the metric to the latest episodes, move. Exploration is a stage of kind "explore" at the same
     alpha. The metric differs from stage to stage, so no plan outlives one: a move from alpha to beta goes
     (beta - alpha) / (1 - alpha) of the path that remains from the distribution last trained on, which gives even
-    stages. (The paper moves the source and raises alpha as well, which gives uneven ones.)
+    stages. (The paper moves the source and raises alpha as well, which gives uneven ones.) The alpha that is reported
+    is progress that was made: the length of the path from the source to the stage, as a fraction of the whole path to
+    the target, both as the latest fit has them and in plain distances.
 
     `AdaptivePace` and `PerParticlePace` move often and a little, so that exploration and a fit for every move would
     take most of a run. They keep the path found at a fit and follow it until a move would end more than a stride past
@@ -162,6 +176,11 @@ class Gradient(Staged):
         return Geodesic(self.source, self.target, self.metric or default_metric(self.space))
 
     @cached_property
+    def length(self) -> float:
+        """The length of the path under a metric that is known, in diagonals of the context space."""
+        return float(cumulative_length(self.geodesic, self.box)[-1])
+
+    @cached_property
     def trajectories(self) -> Trajectories:
         """The trajectories of the particles that move individually along the geodesic under a metric that is known."""
         return Trajectories.of(self.geodesic, self.pace.path_knots)
@@ -176,6 +195,15 @@ class Gradient(Staged):
     def particles(self) -> int:
         """The most particles of a distribution under a learned metric: as many as source or target."""
         return max(len(self.source), len(self.target))
+
+    def _alpha(self, state: StagedState) -> float:
+        length = state.behind + state.ahead
+        if not isinstance(self.metric, LearnedMetric) or state.alpha in (0.0, 1.0) or length == 0.0:
+            return state.alpha
+        return float(np.clip(state.behind / length, 1e-9, 1.0 - 1e-9))
+
+    def _length(self, state: StagedState) -> float:
+        return state.behind + state.ahead if isinstance(self.metric, LearnedMetric) else self.length
 
     def snapshot(self, state: StagedState) -> Arrays:
         """The last fit of a learned metric, and the progress of particles that move individually."""
@@ -233,7 +261,13 @@ class Gradient(Staged):
             return self._explore(state, metric, "path is stale", rng)
         steps = state.steps if moved.stage > state.stage else 0
         segment = replace(segment, episodes=segment.episodes + state.fresh, steps=segment.steps + steps)
-        return self._waiting(moved).replace(segment=segment)
+        return self._on_segment(self._waiting(moved).replace(segment=segment), segment)
+
+    def _on_segment(self, state: StagedState, segment: PathSegment) -> StagedState:
+        """The state with the lengths of the path behind and ahead of its particles."""
+        hops = hop_lengths(segment.points, segment.mass, self.box)
+        covered = np.arange(len(hops))[:, None] < self._knots(state, segment.trajectories(self.source, self.target))
+        return state.replace(behind=float(hops[covered].sum()), ahead=float(hops[~covered].sum()))
 
     def _explore(self, state: StagedState, metric: LearnedMetric, status: str, rng: np.random.Generator) -> StagedState:
         """A stage on uniform contexts, to observe scores wherever the path may lead."""
@@ -251,10 +285,12 @@ class Gradient(Staged):
         if self.pace.path_knots:
             moved = self._begin_segment(state, onward, rng)
         else:
-            back = Geodesic(trained, self.source, fitted)
-            moved = self._move(state, RemainingPath(onward, back, state.alpha, self.particles, rng), state.event)
+            path = RemainingPath(onward, Geodesic(trained, self.source, fitted), state.alpha, self.particles, rng)
+            moved = self._move(state, path, state.event)
             if moved.stage == state.stage:  # the pace stays: train where it was before the exploration
                 moved = state.enter(trained, state.alpha, state.event)
+            behind, ahead = path.lengths(moved.alpha, self.box)
+            moved = moved.replace(behind=behind, ahead=ahead)
         return moved.replace(picture=picture(fitted, onward, metric.space, self.particles, rng))
 
     def _begin_segment(self, state: StagedState, onward: Geodesic, rng: np.random.Generator) -> StagedState:
@@ -267,9 +303,15 @@ class Gradient(Staged):
         state = state.replace(segment=segment, progress=progress if individual else state.progress)
         trajectories = segment.trajectories(self.source, self.target)
         moved = self._walk(state, trajectories, state.event)
-        if moved.stage > state.stage:
-            return moved
-        return state.enter(trajectories.at(self._knots(state, trajectories)), alpha, state.event)
+        if moved.stage == state.stage:
+            moved = state.enter(trajectories.at(self._knots(state, trajectories)), alpha, state.event)
+        return self._on_segment(moved, segment)
+
+
+def cumulative_length(geodesic: Geodesic, space: ContextSpace) -> FloatArray:
+    """The length (KNOTS + 1,) of a geodesic up to evenly spaced places on it, in diagonals of a bounded space."""
+    hops = hop_lengths(main_points(geodesic, KNOTS), geodesic.plan.mass, space)
+    return np.concatenate([[0.0], hops.sum(axis=1).cumsum()])
 
 
 def _progress(state: StagedState, n: int) -> FloatArray:

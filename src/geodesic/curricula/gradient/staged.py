@@ -14,7 +14,10 @@ from geodesic.contexts import Arrays, ContextSpace, EpisodeBatch, FloatArray, Pa
 from geodesic.curricula.base import Curriculum, Problem, State, check_options, parameter_names
 from geodesic.curricula.gradient.paces import PACES, Pace, Path, as_pace, make_pace, options_of_pace
 from geodesic.errors import InvalidInput
+from geodesic.transport.displacement import displacement, is_jump
 from geodesic.transport.geodesic import Geodesic, Trajectories
+
+HOP, DISTANCE, JUMP = "hop", "distance to target", "jump"  # names of numbers that describe a stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +63,7 @@ class PathSegment:
         rows = rows[atoms]
         fractions, reached = np.arange(knots + 1)[:, None] / knots, progress[rows]
         ahead = np.rint(knots * (fractions - reached) / np.maximum(1 - reached, 1e-12)).clip(0, knots).astype(np.intp)
-        points = _main_points(Trajectories.of(geodesic, knots))[ahead, atoms]
+        points = main_points(geodesic, knots)[ahead, atoms]
         if before is not None and len(before.mass) == len(progress):
             points = np.where((fractions < reached)[..., None], before.points[:, rows], points)
         return cls(points, mass, start), reached
@@ -74,8 +77,9 @@ class PathSegment:
         return Trajectories(self.points[:, :, None], whole, self.mass, (source, target))
 
 
-def _main_points(trajectories: Trajectories) -> FloatArray:
-    """Points (knots + 1, n, d): of each particle the one that has most of it."""
+def main_points(geodesic: Geodesic, knots: int) -> FloatArray:
+    """Points (knots + 1, n, d) along a geodesic: of each atom of its plan the one that has most of it."""
+    trajectories = Trajectories.of(geodesic, knots)
     most = trajectories.fractions.argmax(axis=2)[..., None, None]
     return np.asarray(np.take_along_axis(trajectories.points, most, axis=2)[:, :, 0])
 
@@ -95,6 +99,14 @@ class StagedState(State):
         segment: The path found at that fit, if the pace keeps it.
         progress: The fraction of its path that each particle has covered, if particles move individually; empty:
             none has moved.
+        position: The place on the path, as the pace counts it. alpha is the same under a known metric.
+        behind: Under a learned metric, the length of the path from the source to this stage.
+        ahead: Likewise, that of the path from here to the target.
+        hop: How far the contexts moved into this stage.
+        distance: How far they are from the target.
+        jumped: Whether the hop jumped over most of the path.
+
+    Lengths and distances are in diagonals of the context space (`geodesic.transport.displacement`).
     """
 
     recent: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -106,6 +118,12 @@ class StagedState(State):
     picture: Arrays = field(default_factory=dict)
     segment: PathSegment | None = None
     progress: FloatArray = field(default_factory=lambda: np.zeros(0))
+    position: float = 0.0
+    behind: float = 0.0
+    ahead: float = 0.0
+    hop: float = 0.0
+    distance: float = 0.0
+    jumped: bool = False
 
     def absorb(self, episodes: EpisodeBatch, window: int, memory: int, score: Score) -> Self:
         """Add episodes; those of earlier stages are only seen, they do not count for this one.
@@ -231,15 +249,50 @@ class Staged(Curriculum[StagedState]):
         """How many episodes the state keeps."""
         return self.pace.memory
 
+    @cached_property
+    def length(self) -> float:
+        """The length of the path, in diagonals of the context space."""
+        return displacement(self.source, self.target, self.box)
+
     def init(self, rng: np.random.Generator) -> StagedState:
         """The source."""
-        return StagedState(self.source, seen=EpisodeBatch.empty(self.source.dim))
+        distance = displacement(self.source, self.target, self.box)
+        return StagedState(self.source, seen=EpisodeBatch.empty(self.source.dim), distance=distance)
 
     def update(self, state: StagedState, episodes: EpisodeBatch, rng: np.random.Generator) -> StagedState:
         """The state after more episodes: a move along the path when the pace says that the stage is over."""
         if not self.has_episodes(state, episodes, rng) or state.done:
             return state
-        return self._decide(state.absorb(episodes, self.pace.window, self.memory, self.score), rng)
+        placed = state.replace(alpha=state.position)  # paces count places on the path
+        return self._measured(
+            state, self._decide(placed.absorb(episodes, self.pace.window, self.memory, self.score), rng)
+        )
+
+    def _measured(self, before: StagedState, after: StagedState) -> StagedState:
+        """The new state with its alpha, and with how far its contexts moved."""
+        if after.stage == before.stage or after.kind == "explore":
+            return after.replace(alpha=before.alpha)
+        left = before.trained if before.kind == "explore" and before.trained else before.distribution
+        hop = displacement(left, after.distribution, self.box)
+        return after.replace(
+            alpha=self._alpha(after),
+            position=after.alpha,
+            hop=hop,
+            distance=displacement(after.distribution, self.target, self.box),
+            jumped=is_jump(hop, abs(after.alpha - before.position), self._length(after)),
+        )
+
+    def _alpha(self, state: StagedState) -> float:
+        """The alpha of a state whose place on the path is known."""
+        return state.alpha
+
+    def _length(self, state: StagedState) -> float:
+        """The length of the path of a move."""
+        return self.length
+
+    def scalars(self, state: StagedState) -> dict[str, float]:
+        """How far the contexts moved into this stage, how far they are from the target, and 1 if the path jumped."""
+        return {HOP: state.hop, DISTANCE: state.distance, **({JUMP: 1.0} if state.jumped else {})}
 
     def snapshot(self, state: StagedState) -> Arrays:
         """Arrays that describe the last fit of a learned metric."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from geodesic.analysis.statistics import summarise, window_of
+from geodesic.analysis.verdict import verdict_of
 from geodesic.checks import as_path
 from geodesic.errors import GeodesicError, InvalidInput, MissingExtra, RunWarning, format_error
 from geodesic.records.files import clear_leftovers, write_atomically
@@ -85,6 +86,7 @@ def write_report(
     text = _render(
         **data | words,
         runs=runs,
+        verdict=verdict_of(runs),
         story=story,
         commands=story.commands(path, runs),
         figures=drawn,
@@ -119,6 +121,7 @@ def _page(runs: Sequence[RunResult], task: Task | None, trust: bool) -> tuple[di
     rows = summarise(runs, runs[0].solved)
     header, *lines = table_cells(rows)
     mixtures = [charts.mixture(group) for group in groups.values()]
+    distances = [charts.distances(group) for group in groups.values()]
     data = {
         "labels": list(groups),
         "dashes": charts.dashes(runs),
@@ -133,6 +136,7 @@ def _page(runs: Sequence[RunResult], task: Task | None, trust: bool) -> tuple[di
         "reasons": reasons,
         "timelines": [charts.timeline(group) for group in groups.values()] if reasons else [],
         "mixtures": mixtures,
+        "distances": distances,
         "panels": [charts.background(panel) for panel in panels],
         "curricula": {
             label: {run.seed: charts.frames(run, panels) for run in group if run.curriculum}

@@ -13,13 +13,13 @@ import numpy as np
 
 from geodesic.analysis.statistics import rolling_mean, window_of
 from geodesic.contexts import Particles
+from geodesic.curricula.gradient.staged import DISTANCE, HOP
 from geodesic.records.reader import RunResult, by_label
 from geodesic.report.curves import PART, LearningCurves, single_run
 from geodesic.report.page.story import endings
 from geodesic.report.panels import Panel, integers, panels_of
 from geodesic.report.scene import Scene
 from geodesic.report.style import GOAL, WALL, evenly, new_figure, small_panel, styled, styles_of, svg
-from geodesic.report.text import reached_step
 
 Json = dict[str, Any]
 
@@ -27,7 +27,7 @@ EVALUATIONS = 200  # of a curve
 SEED_ROWS = 20_000  # of all seeds' lines together
 FRAMES = 24  # stages of a run that are animated
 TARGET = 200  # points of a target
-MOMENTS = 100  # at which shares are tabulated
+MOMENTS = 100  # at which shares and distances are tabulated
 SCORE = "score on "  # begins the names of the parts' scores
 FEW_SEEDS = 4  # whose bars have room for text
 
@@ -69,7 +69,7 @@ def timeline(runs: Sequence[RunResult]) -> Json:
     rows: list[tuple[Any, ...]] = []
     for run in runs:
         steps = run.stages.steps.tolist()
-        ends = [*steps[1:], max([reached_step(run), *steps])]
+        ends = [*steps[1:], max([run.reached_step, *steps])]
         parts = zip(run.stages.stages.tolist(), steps, ends, run.stages.alphas.tolist(), endings(run))
         rows += [(str(run.seed), *part) for part in parts]
     seeds = len({run.seed for run in runs})
@@ -77,17 +77,30 @@ def timeline(runs: Sequence[RunResult]) -> Json:
     return {"table": table, "height": (20 if seeds <= FEW_SEEDS else 13) * seeds}
 
 
+def distances(runs: Sequence[RunResult]) -> Json | None:
+    """Tabulate how far each stage's contexts are from the target, and how far they moved; None without a path."""
+    rows: list[tuple[Any, ...]] = []
+    for run in runs:
+        numbers = run.stages.numbers()
+        if {DISTANCE, HOP} <= numbers.keys():
+            steps = run.stages.steps.tolist()
+            parts = zip(steps, numbers[DISTANCE].tolist(), numbers[HOP].tolist(), run.stages.alphas.tolist())
+            rows += [(str(run.seed), *part) for part in evenly(list(parts), MOMENTS)]
+            rows.append((str(run.seed), max(run.reached_step, steps[-1]), *rows[-1][2:]))
+    return _table(("seed", "step", "distance", "moved", "alpha"), rows) if rows else None
+
+
 def mixture(runs: Sequence[RunResult]) -> Json | None:
     """Tabulate the shares and scores of a mixture's parts, as means over the seeds of a label; None without parts."""
     known = [(run, run.stages.numbers()) for run in runs]
     names = dict.fromkeys(name for _, numbers in known for name in numbers if name.startswith((PART, SCORE)))
     rows: list[tuple[Any, ...]] = []
-    for step in np.linspace(0, max(max([reached_step(run), 1]) for run in runs), MOMENTS):
+    for step in np.linspace(0, max(max([run.reached_step, 1]) for run in runs), MOMENTS):
         for name in names:
             values = [
                 numbers[name][max(int(np.searchsorted(run.stages.steps, step, "right")) - 1, 0)]
                 for run, numbers in known
-                if name in numbers and step <= reached_step(run)
+                if name in numbers and step <= run.reached_step
             ]
             finite = [value for value in values if np.isfinite(value)]
             kind, prefix = ("share", PART) if name.startswith(PART) else ("score", SCORE)

@@ -61,6 +61,14 @@
     return { width: "container", height, data: { values: values(table) }, transform: [{ filter: seedShown }], params: params("hiddenSeeds"), layer };
   }
 
+  function distance(table) {
+    const y = quantity("distance", { title: "to target", scale: { zero: true }, axis: { tickCount: 3 } });
+    const tooltip = [name("seed"), quantity("step", { format: ",d" }), ...["alpha", "distance", "moved"].map((each) => quantity(each, { format: ".2f" }))];
+    const mark = { type: "line", interpolate: "step-after", strokeWidth: 1.2, opacity: 0.7 };
+    const encoding = { x: steps("step"), y, detail: name("seed"), color: { value: colours().r0 }, tooltip };
+    return { width: "container", height: 70, data: { values: values(table) }, transform: [{ filter: seedShown }], params: params("hiddenSeeds"), mark, encoding };
+  }
+
   function mixture(table) {
     const rows = values(table), x = steps("step"), range = ["#4477aa", "#ee9944", "#a8adb8"];
     const color = name("part", { sort: null, scale: { range }, legend: { title: null, orient: "top" } });
@@ -87,6 +95,7 @@
     for (const [name, colour] of Object.entries(colours())) root.style.setProperty(`--${name}`, colour);
     await embed("learning-chart", learning());
     for (const [k, each] of data.timelines.entries()) await embed(`timeline-${k}`, timeline(each));
+    for (const [k, each] of data.distances.entries()) if (each) await embed(`distance-${k}`, distance(each));
     for (const [k, each] of data.mixtures.entries()) {
       if (!each) continue;
       const place = document.getElementById(`mixture-${k}`);
@@ -105,7 +114,7 @@
   // Every chart takes the signals that it has.
   async function apply() {
     const waiting = Object.entries(views).map(([id, view]) => {
-      const known = id === "learning-chart" ? Object.keys(state) : id.startsWith("timeline") ? ["hiddenSeeds"] : [];
+      const known = id === "learning-chart" ? Object.keys(state) : /^(timeline|distance)/.test(id) ? ["hiddenSeeds"] : [];
       known.forEach((name) => view.signal(name, state[name]));
       return view.runAsync();
     });

@@ -1,0 +1,106 @@
+"""Sampling for learnability: train where success is uncertain (Rutherford et al., NeurIPS 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from geodesic.checks import Count, Fraction, Positive, Size
+from geodesic.contexts import BoundedSpace, EpisodeBatch, FloatArray, Particles
+from geodesic.curricula.base import Curriculum, RecentState
+from geodesic.curricula.regression import NadarayaWatson
+
+LEAST = 1e-6  # p (1 - p) above which something can be learned; rounding leaves less
+
+
+@dataclass(frozen=True)
+class Learnability(Curriculum[RecentState]):
+    """The contexts of highest p (1 - p), p the agent's success rate, mixed with uniform ones (SFL).
+
+    Every `episodes_per_update` episodes, `candidates` contexts are drawn uniformly (of a discrete space: all), and the
+    `top` of them with the highest p (1 - p) are kept, as are those equal to the last of them; those with p (1 - p) = 0
+    never are. A context is one of them, or with probability `uniform` any candidate, which is all there is before
+    the first update and where nothing can be learned. An episode succeeds if the environment says so, else if its score
+    exceeds the threshold.
+
+    Differs from the paper: p is a kernel regression (Nadaraya-Watson) of the last `memory` episodes, where theirs is
+    measured by rollouts of the policy on every candidate, which are not trained on. Those cost steps of the
+    environment, and a curriculum here sees training episodes only: its stages of kind "explore" are trained on as well.
+    So p is only known near contexts that were trained on, as the uniform ones are. They keep 100 or 1000 of 5000 or
+    25,000 candidates.
+
+    Args:
+        space: Where contexts live; bounded.
+        threshold: An episode without reported success succeeds above this score.
+        candidates: How many contexts are compared.
+        top: How many of them are kept.
+        uniform: The probability of any candidate.
+        memory: How many of the latest episodes p is fitted to.
+        bandwidth: Of the kernel, in diagonals of the space.
+        episodes_per_update: How many episodes come between two updates.
+        score: The score of an episode that is compared with the threshold.
+    """
+
+    colour: ClassVar[str | None] = "#E7298A"
+    follows_threshold: ClassVar[bool] = True
+
+    space: BoundedSpace
+    threshold: float
+    candidates: Size = 1000
+    top: Count = 100
+    uniform: Fraction = 0.5
+    memory: Count = 300
+    bandwidth: Positive = 0.05
+    episodes_per_update: Count = 40
+
+    def init(self, rng: np.random.Generator) -> RecentState:
+        """Uniform contexts."""
+        return RecentState(self.space.uniform(self.candidates, rng), recent=EpisodeBatch.empty(self.space.dim))
+
+    def update(self, state: RecentState, episodes: EpisodeBatch, rng: np.random.Generator) -> RecentState:
+        """The state after more episodes, with other contexts after every `episodes_per_update` of them."""
+        if not self.has_episodes(state, episodes, rng):
+            return state
+        state = state.absorb(episodes, self.memory, self.score)
+        if state.fresh < self.episodes_per_update:
+            return state
+        points = self.space.uniform(self.candidates, rng).points
+        chances = self.chance(state, points)
+        return state.replace(
+            distribution=Particles(points, self.weights(chances * (1 - chances))),
+            stage=state.stage + 1,
+            event="selected",
+            fresh=0,
+        )
+
+    def chance(self, state: RecentState, points: FloatArray) -> FloatArray:
+        """Estimate p, the chance of success.
+
+        Args:
+            state: The state, after some episodes.
+            points: Contexts (n, d).
+
+        Returns:
+            The chances (n,).
+        """
+        recent, unknown = state.recent, np.isnan(state.recent.successes)
+        successes = np.where(unknown, recent.scores(self.score) > self.required(state), recent.successes)
+        model = NadarayaWatson(self.space.relax(recent.contexts), successes, self.bandwidth, self.space.unit_length)
+        return np.clip(model.predict(self.space.relax(points)), 0.0, 1.0)
+
+    def weights(self, learnability: FloatArray) -> FloatArray:
+        """Compute how likely each candidate is.
+
+        Args:
+            learnability: p (1 - p) of each candidate (n,).
+
+        Returns:
+            The probabilities (n,).
+        """
+        n = len(learnability)
+        kept = (learnability >= np.sort(learnability)[-min(self.top, n)]) & (learnability > LEAST)
+        if not kept.any():
+            return np.full(n, 1 / n)
+        return np.asarray(self.uniform / n + (1 - self.uniform) * kept / kept.sum())
