@@ -92,6 +92,11 @@ class Particles:
         sums = self.weights.cumsum()
         return np.asarray(sums / sums[-1])
 
+    @cached_property
+    def _rows(self) -> frozenset[bytes]:
+        """The contexts that can be drawn, as `rows_of` sees them; much faster than `numpy.isin` on such values."""
+        return frozenset(rows_of(self.points[self.weights > 0]).tolist())
+
     def mean(self) -> FloatArray:
         """Compute the mean context.
 
@@ -252,4 +257,4 @@ def are_drawn_from(contexts: FloatArray, particles: Particles) -> NDArray[np.boo
     Returns:
         Whether each (n,) is one of its points with a positive weight.
     """
-    return np.isin(rows_of(contexts), rows_of(particles.positive().points))
+    return np.array([row in particles._rows for row in rows_of(contexts).tolist()], bool)

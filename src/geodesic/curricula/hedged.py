@@ -30,7 +30,7 @@ ERRORS = 2.0  # by so many standard errors a mean has to beat the best one so fa
 GAIN = 0.1  # and by so much of what has been gained since the first one
 RECENT = 0.5  # the later part of a run so far
 RARE = 3  # with fewer episodes, an arm's mean length is taken to be that of all episodes
-ATOMS = 100  # particles, about, of a distribution ahead on the path at which scores are estimated
+ATOMS = 64  # particles, about, of a distribution ahead on the path at which scores are estimated
 RATIO = 20.0  # an arm's episodes count as at most this much longer or shorter than the others
 
 
@@ -63,7 +63,7 @@ class HedgedPace(AdaptivePace):
         """Return "mastered", "below the threshold", or "" while the stage continues."""
         if state.fresh >= self.window and state.alpha < 1.0 and self._mastered(state):
             return "mastered"
-        return super().stage_status(state)
+        return super().stage_status(state.replace(distribution=_some(state.distribution.positive())))
 
     def next_alpha(self, state: StagedState, path: Path) -> float:
         """The largest alpha within a stride that is estimated to be good enough; at least a step after mastery."""
@@ -102,18 +102,20 @@ class Record:
         It improves when the mean of the latest `window` is clearly above the best one so far, for the scores or for the
         returns: where the score is success, returns tell of progress before the first success.
         """
+        if not len(new):
+            return self
         recent = np.concatenate([self.recent, new])[-window:]
-        if not len(new) or len(recent) < window:
+        if len(recent) < window:
             return replace(self, recent=recent)
-        mean, error = recent.mean(axis=0), recent.std(axis=0) / math.sqrt(window)
-        clearly = np.maximum(ERRORS * error, GAIN * (self.best - self.first))
-        beaten = mean > self.best + clearly
-        return Record(
-            recent=recent,
-            first=np.where(np.isnan(self.first), mean, self.first),
-            best=np.where(beaten | np.isnan(self.best), mean, self.best),
-            improved=clock if beaten.any() else self.improved,
-        )
+        mean = recent.mean(axis=0)
+        if np.isnan(self.best).all():
+            return replace(self, recent=recent, first=mean, best=mean)
+        if (mean <= self.best).all():
+            return replace(self, recent=recent)
+        error = recent.std(axis=0) / math.sqrt(window)
+        beaten = mean > self.best + np.maximum(ERRORS * error, GAIN * (self.best - self.first))
+        improved = clock if beaten.any() else self.improved
+        return replace(self, recent=recent, best=np.where(beaten, mean, self.best), improved=improved)
 
     @property
     def score(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -44,16 +45,22 @@ class NadarayaWatson:
         Returns:
             Values (m,), or (m, k).
         """
-        inputs = self.inputs / self.unit / self.bandwidth
         points = points / self.unit / self.bandwidth
-        rows = max(1, CHUNK // len(inputs))
-        parts = [self._part(points[i : i + rows], inputs) for i in range(0, max(len(points), 1), rows)]
+        rows = max(1, CHUNK // len(self.inputs))
+        parts = [self._part(points[i : i + rows]) for i in range(0, max(len(points), 1), rows)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _part(self, points: FloatArray, inputs: FloatArray) -> FloatArray:
+    @cached_property
+    def _scaled(self) -> tuple[FloatArray, FloatArray]:
+        """The inputs in units of the bandwidth, (n, d), and half their squared norms, (n,)."""
+        inputs = self.inputs / self.unit / self.bandwidth
+        return inputs, 0.5 * (inputs**2).sum(axis=1)
+
+    def _part(self, points: FloatArray) -> FloatArray:
         """J at points in units of the bandwidth, few enough for a table of their kernel values."""
+        inputs, half_squares = self._scaled
         log_kernel = points @ inputs.T
-        log_kernel -= 0.5 * (inputs**2).sum(axis=1)
+        log_kernel -= half_squares
         log_kernel -= log_kernel.max(axis=1, keepdims=True)
         kernel = np.exp(np.maximum(log_kernel, NEGLIGIBLE, out=log_kernel), out=log_kernel)
         return np.asarray((kernel @ self.values).T / kernel.sum(axis=1)).T
