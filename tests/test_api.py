@@ -133,6 +133,15 @@ def test_the_table_summarises_all_seeds(result):
     assert "too few seeds for an interval" in notes[-1]
 
 
+def test_the_verdict_is_about_all_seeds(result, comparison):
+    first, *_ = result.verdict().lines
+    assert first.startswith("auto solved the target of varied in 3 of 3 seeds: a mean return above 2 to the end, from ")
+    verdict = comparison.verdict()
+    assert [each.label for each in verdict.methods] == ["gradient:step=0.25", "gradient:step=0.5", "target-only"]
+    assert {each.baseline for each in verdict.comparisons} == {"target-only"}
+    assert "cannot be said from 2 seeds" in str(verdict)
+
+
 def test_the_table_uses_the_given_threshold(tmp_path):
     """No return is above 8."""
     _, _, line, *_ = gd.train(TASK, threshold=9.0, steps=200, out=tmp_path).table().splitlines()
@@ -288,10 +297,11 @@ def test_learner_metric_and_threshold_reach_the_run(tmp_path):
 @pytest.mark.parametrize(("progress", "shown"), [(True, True), (False, False), (None, False)])
 def test_progress_is_shown_on_request(tmp_path, capsys, monkeypatch, progress, shown):
     monkeypatch.setattr("geodesic.report.progress.LINE_SECONDS", 0.0)
-    gd.train(TASK, seeds=3, steps=200, out=tmp_path, progress=progress)
+    trained = gd.train(TASK, seeds=3, steps=200, out=tmp_path, progress=progress)
     out, error = capsys.readouterr()
     assert out == ""
     assert ("all runs: 600 of 600 steps" in error) == shown
+    assert error.endswith(f"{trained.verdict()}\n") == shown
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ import pytest
 
 import geodesic
 from geodesic import curricula, learners, metrics, tasks
+from geodesic.analysis.verdict import verdict_of
 from geodesic.cli import main, parser
 from geodesic.numpy_policy import load_policy
-from geodesic.records import load_run
+from geodesic.records import load_comparison, load_run
 from geodesic.records.config import BACKENDS
 from geodesic.report import progress
 
@@ -170,6 +171,7 @@ def test_run_prints_a_summary_and_what_it_wrote(tmp_path, capsys):
     assert main(["run", "maze", "--steps", "1000", "--out", str(tmp_path / "r")]) == 0
     shown = capsys.readouterr().out
     assert "auto on maze, seed 0: target return" in shown
+    assert f"{verdict_of([load_run(tmp_path / 'r')])}\n  wrote" in shown
     for name in (tmp_path / "r", tmp_path / "r" / "figures" / "run.png"):
         assert f"wrote {name}" in shown
         assert name.exists()
@@ -238,7 +240,9 @@ def test_a_comparison_takes_methods_of_a_file(tmp_path, monkeypatch, capsys):
     (tmp_path / "mine.py").write_text(OWN)
     methods = ["--methods", "mine.py:Mine:particles=50,gradient:pace=particles", "--seeds", "1", "--steps", "500"]
     assert main(["compare", "maze", *methods, "--out", "c", "--quiet"]) == 0
-    assert "Mine:particles=50" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "Mine:particles=50" in shown
+    assert f"\n\n{verdict_of(load_comparison('c'))}\n  wrote" in shown
 
 
 UNSTATED = """

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from geodesic.analysis.statistics import summarise
+from geodesic.analysis.verdict import Verdict, verdict_of
 from geodesic.checks import MOST, as_boolean, as_integer, as_name, as_path, as_seed, is_integer, optional
 from geodesic.curricula.base import Threshold
 from geodesic.errors import InvalidInput, RunFailed, printable, short_repr
@@ -32,6 +33,9 @@ from geodesic.training.configure import configure, method_label, objects_of, tas
 from geodesic.training.objects import Objects
 from geodesic.training.session import continue_run
 from geodesic.training.trainer import Policy
+
+if TYPE_CHECKING:
+    from geodesic.report.progress import FolderProgress
 
 
 @dataclass(frozen=True)
@@ -169,6 +173,16 @@ class Result:
         runs = self.runs
         return format_table(summarise(runs, runs[0].solved))
 
+    def verdict(self) -> Verdict:
+        """Judge the runs: was the target solved, where do the other seeds rest and why, and what to try next.
+
+        Beside `target-only` and `uniform`, if they were trained, it also says whether the curriculum paid.
+
+        Returns:
+            The verdict, which prints as plain sentences.
+        """
+        return verdict_of(self.runs)
+
     def figures(self) -> list[Path]:
         """Draw every figure that applies: of all runs into their common folder, and of each method's first run.
 
@@ -259,7 +273,7 @@ def train(
             ones, or continue them to more `steps` (default: a new folder in the system's temporary folder).
         metric: The distance between contexts, by name or as an object (default: the task's).
         threshold: The score above which a stage is mastered (default: the task's).
-        progress: Show progress bars (default: if standard error is a terminal).
+        progress: Show progress bars, and the verdict at the end (default: if standard error is a terminal).
         backend: "jax", or "sb3" and "sbx", which train with PPO and SAC of those libraries.
 
     Returns:
@@ -284,12 +298,12 @@ def train(
     objects = objects_of(task, method, metric, learner)
     if not all(map(run_exists, folders.values())):
         quick_check(task)
-    with _progress(folder, configs, progress):
+    with _progress(folder, configs, progress) as shown:
         failed = run_job(Job(tuple(configs), tuple(folders.values())), task, [objects] * len(configs))
     errors = list(dict.fromkeys(failed.values()))
     if errors:
         raise errors[0] if len(errors) == 1 else RunFailed("; ".join(map(str, errors)))
-    return Result(task, folder, folders, dict.fromkeys((config.label for config in configs), objects))
+    return _judged(Result(task, folder, folders, dict.fromkeys((config.label for config in configs), objects)), shown)
 
 
 def compare(
@@ -319,7 +333,7 @@ def compare(
         out: The folder of the comparison. Call `compare` again with the same one to resume it, or to add methods and
             seeds (default: a new folder in the system's temporary folder).
         threshold: The score above which a stage is mastered (default: the task's).
-        progress: Show progress bars (default: if standard error is a terminal).
+        progress: Show progress bars, and the verdict at the end (default: if standard error is a terminal).
         backend: "jax", or "sb3" and "sbx", which train with PPO and SAC of those libraries.
         workers: How many worker processes; 0: this process trains all runs, and compiles methods and seeds into one
             program if the environment is written in JAX (default: one per core, or 0 with an accelerator).
@@ -346,11 +360,12 @@ def compare(
     objects = {label: objects_of(task, method, None, learner) for label, method in chosen.items()}
     here = has_accelerator() if workers is None else workers == 0
     executor = ThisProcess() if here else LocalProcesses(workers)
-    with _progress(folder, configs, progress):
+    with _progress(folder, configs, progress) as shown:
         failed = compare_runs(configs, folder, task, executor, objects=[objects[each.label] for each in configs]).failed
     if failed:
         raise RunFailed("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
-    return Result(task, folder, {(each.label, each.seed): run_folder(folder, each) for each in configs}, objects)
+    folders = {(each.label, each.seed): run_folder(folder, each) for each in configs}
+    return _judged(Result(task, folder, folders, objects), shown)
 
 
 def _folder(out: str | Path | None) -> Path:
@@ -358,7 +373,16 @@ def _folder(out: str | Path | None) -> Path:
     return Path(tempfile.mkdtemp(prefix="geodesic-")) if out is None else as_path(out, "out")
 
 
-def _progress(folder: Path, configs: Sequence[RunConfig], wanted: bool | None) -> AbstractContextManager[object]:
+def _judged(result: Result, shown: FolderProgress | None) -> Result:
+    """The result, whose verdict is printed where progress was shown."""
+    if shown is not None:
+        shown.console.print(result.verdict().text, markup=False, highlight=False, soft_wrap=True)
+    return result
+
+
+def _progress(
+    folder: Path, configs: Sequence[RunConfig], wanted: bool | None
+) -> AbstractContextManager[FolderProgress | None]:
     """Progress bars on standard error, read from the run folders."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         return nullcontext()

@@ -386,6 +386,7 @@ def test_a_teachers_folder_is_validated_too(tmp_path):
     path = checkpoint_path(tmp_path / "run")
     kept = checkpoint.load(path)
     shutil.copytree(tmp_path / "run", tmp_path / "good")
+    path.with_name("previous.npz").unlink(missing_ok=True)
     for arrays, meta in (
         ({"evil": np.zeros(1)}, {}),
         ({"curriculum/stage": np.array(-1)}, {}),
@@ -415,9 +416,12 @@ def mixed_teacher(folder):
 @pytest.mark.parametrize("meta", [{"step": -1}, {"samples": "x"}, {"started": 1.5}, {"evaluated": 2}])
 def test_a_teacher_refuses_a_checkpoint_before_it_cuts_the_tables(tmp_path, meta):
     teacher = mixed_teacher(tmp_path / "run")
-    teacher.report(teacher.sample(4), np.ones(4), np.ones(4))  # rows that the checkpoint does not have
     teacher.close()
     kept = checkpoint.load(checkpoint_path(tmp_path / "run"))
+    teacher = mixed_teacher(tmp_path / "run")
+    teacher.report(teacher.sample(4), np.ones(4), np.ones(4))  # rows that this checkpoint does not have
+    teacher.close()
+    shutil.rmtree(checkpoint_path(tmp_path / "run").parent)
     checkpoint.save(checkpoint_path(tmp_path / "run"), kept.arrays, {**kept.meta, **meta})
     before = everything(tmp_path / "run")
     with pytest.raises(CheckpointError):

@@ -109,6 +109,8 @@ NAMES: dict[str, Texts] = {
     **names("p", either("1", "2", "3.5")),
     **names("pace", either("'fixed'", "'adaptive'", "'particles'", "gd.FixedStep(0.2)", "gd.PerParticlePace()")),
     **names("bound", either("'new-old'", "'old-new'")),
+    **names("form", either("'original'", "'small'")),
+    **names("start", either("'range'", "'point'")),
     **names("barycenter", either("'plan'", "'sinkhorn'")),
     **names("edges", either("np.array([[0, 1], [1, 2]])", "[[0, 1], [1, 2], [0, 2]]")),
     **names("lengths", either("None", "[1.0, 2.0]")),

@@ -9,7 +9,6 @@ import io
 import os
 import shlex
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from geodesic import __version__
 from geodesic.checks import as_path
 from geodesic.cli import commands
-from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning, printable
+from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, printable
 from geodesic.runs.stopping import termination_interrupts
 from geodesic.runtime import configure_process
 from geodesic.training.best import WHICH
@@ -53,7 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = parser().parse_args(words)
     options.line = shlex.join(["geodesic", *words])
-    warnings.formatwarning = _format_warning
     configure_process()
     try:
         with termination_interrupts():
@@ -97,15 +95,6 @@ def _console() -> Console:
     from geodesic.report.terminal import SafeConsole
 
     return SafeConsole(markup=False, highlight=False, soft_wrap=True)
-
-
-def _format_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
-) -> str:
-    """A warning about a run in one line, without the place in the code that noticed it."""
-    if issubclass(category, RunWarning):
-        return f"geodesic: {' '.join(str(message).split())}\n"
-    return f"{filename}:{lineno}: {category.__name__}: {message}\n"
 
 
 def _replace_unencodable() -> None:

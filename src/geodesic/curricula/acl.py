@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geodesic.checks import Count, Fraction, Positive, Size
 from geodesic.contexts import BoundedSpace, EpisodeBatch, FloatArray
@@ -20,13 +21,15 @@ class ACLState(State):
 
     Args:
         logits: The logarithm of each arm's weight (k,).
-        last: The last score in each cell (k,); NaN: no episode yet.
+        seen: Whether there was an episode in each cell (k,).
+        last: The last score in it (k,).
         most: The most progress so far.
         played: How many episodes there have been.
         fresh: Episodes since the last update of the distribution.
     """
 
     logits: FloatArray = field(default_factory=lambda: np.zeros(0))
+    seen: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     last: FloatArray = field(default_factory=lambda: np.zeros(0))
     most: float = 0.0
     played: int = 0
@@ -88,7 +91,8 @@ class ACL(Curriculum[ACLState]):
         return ACLState(
             self.partition.particles(np.full(k, 1 / k), self.particles, rng),
             logits=np.zeros(k),
-            last=np.full(k, np.nan),
+            seen=np.zeros(k, np.bool_),
+            last=np.zeros(k),
         )
 
     def update(self, state: ACLState, episodes: EpisodeBatch, rng: np.random.Generator) -> ACLState:
@@ -119,16 +123,16 @@ class ACL(Curriculum[ACLState]):
 
     def _rewarded(self, state: ACLState, episodes: EpisodeBatch) -> ACLState:
         """The state after the bandit has been rewarded for these episodes, one by one."""
-        logits, last, most = state.logits.copy(), state.last.copy(), state.most
+        logits, seen, last, most = state.logits.copy(), state.seen.copy(), state.last.copy(), state.most
         cells = self.partition.index(episodes.contexts)
         for t, (cell, score) in enumerate(zip(cells, episodes.scores(self.score).tolist()), start=state.played + 1):
-            progress = 0.0 if np.isnan(last[cell]) else abs(score - last[cell])
-            last[cell], most = score, max(most, float(progress))
+            progress = abs(score - last[cell]) if seen[cell] else 0.0
+            seen[cell], last[cell], most = True, score, max(most, float(progress))
             if most > 0:
                 logits[cell] += self.rate * (2 * progress / most - 1) / self.chances(logits)[cell]
             weights = np.exp(logits - logits.max())
             logits = np.log(weights + (weights.mean() - weights) / (t + 1))
         count = len(episodes)
         return state.replace(
-            logits=logits, last=last, most=most, played=state.played + count, fresh=state.fresh + count
+            logits=logits, seen=seen, last=last, most=most, played=state.played + count, fresh=state.fresh + count
         )

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geodesic.checks import Count, Fraction, Size
 from geodesic.contexts import BoundedSpace, EpisodeBatch, FloatArray
@@ -22,11 +23,13 @@ class LearningProgressState(RecentState):
     """A `State` with the average score in each cell.
 
     Args:
-        fast: The average (k,) that follows new episodes sooner; NaN: no episode yet.
+        seen: Whether there was an episode in it (k,).
+        fast: The average (k,) that follows new episodes sooner.
         slow: The one (k,) that follows them later.
         untrained: The mean score (k,) of the untrained agent; empty before it is known.
     """
 
+    seen: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     fast: FloatArray = field(default_factory=lambda: np.zeros(0))
     slow: FloatArray = field(default_factory=lambda: np.zeros(0))
     untrained: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -88,10 +91,12 @@ class LearningProgress(Curriculum[LearningProgressState]):
     def init(self, rng: np.random.Generator) -> LearningProgressState:
         """All cells alike."""
         k = len(self.partition)
-        unseen = np.full(k, np.nan)
-        nothing = EpisodeBatch.empty(self.space.dim)
         return LearningProgressState(
-            self.partition.particles(np.full(k, 1 / k), self.particles, rng), recent=nothing, fast=unseen, slow=unseen
+            self.partition.particles(np.full(k, 1 / k), self.particles, rng),
+            recent=EpisodeBatch.empty(self.space.dim),
+            seen=np.zeros(k, np.bool_),
+            fast=np.zeros(k),
+            slow=np.zeros(k),
         )
 
     def update(
@@ -129,7 +134,7 @@ class LearningProgress(Curriculum[LearningProgressState]):
         for average in (state.fast, state.slow):
             rate = np.maximum((average - state.low) / span - untrained, 0) / (1 - untrained)
             ends.append(rate * (1 - REWEIGHT) / (rate + REWEIGHT * (1 - 2 * rate)))
-        return np.asarray(np.nan_to_num(np.abs(ends[0] - ends[1])))
+        return np.asarray(np.abs(ends[0] - ends[1]))
 
     def chances(self, progress: FloatArray) -> FloatArray:
         """Compute how likely each cell is.
@@ -150,13 +155,13 @@ class LearningProgress(Curriculum[LearningProgressState]):
 
     def _averaged(self, state: LearningProgressState, episodes: EpisodeBatch) -> LearningProgressState:
         """The state with averages that have followed these episodes, one by one."""
-        fast, slow = state.fast.copy(), state.slow.copy()
+        seen, fast, slow = state.seen.copy(), state.fast.copy(), state.slow.copy()
         for cell, score in zip(self.partition.index(episodes.contexts), episodes.scores(self.score).tolist()):
-            if np.isnan(fast[cell]):
-                fast[cell] = slow[cell] = score
+            if not seen[cell]:
+                seen[cell], fast[cell], slow[cell] = True, score, score
             fast[cell] += self.rate * (score - fast[cell])
             slow[cell] += self.rate * (fast[cell] - slow[cell])
-        return state.replace(fast=fast, slow=slow)
+        return state.replace(seen=seen, fast=fast, slow=slow)
 
     def _untrained(self, episodes: EpisodeBatch) -> FloatArray:
         """The mean score (k,) in each cell, drawn to the mean of all by one pseudo-episode."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -23,9 +24,10 @@ from geodesic.checks import (
     as_strings,
     check_fields,
     check_instance,
+    is_number,
 )
-from geodesic.contexts import Score
-from geodesic.curricula.base import Threshold, as_threshold
+from geodesic.contexts import SCORE_NAMES, Score
+from geodesic.curricula.base import AUTO, Threshold, as_threshold
 from geodesic.errors import InvalidInput, UnknownName, short_repr
 from geodesic.records.files import read_json
 from geodesic.tasks.task import Policy
@@ -132,6 +134,18 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    @property
+    def stated_threshold(self) -> float:
+        """The mean training score above which a stage is mastered; NaN if it is found during training."""
+        own = self.options.get("threshold")
+        level = own if is_number(own) or own == AUTO else self.threshold
+        return math.nan if isinstance(level, str) else float(level)
+
+    @property
+    def score_name(self) -> str:
+        """What its scores are, in words."""
+        return SCORE_NAMES[self.score]
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as JSON has it: numbers, strings, lists and objects only."""

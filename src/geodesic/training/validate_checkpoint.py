@@ -73,13 +73,16 @@ def check_state(state: State, waiting: EpisodeBatch, dim: int) -> None:
 
 
 def check_contexts(state: State, waiting: EpisodeBatch, space: ContextSpace) -> None:
-    """Refuse the state of a curriculum of ours with contexts outside of their space, which environments cannot take."""
+    """Refuse the state of a curriculum of ours with contexts beyond their bounds, which environments cannot take.
+
+    A path between discrete contexts, under a metric of the user's own, may lead through points that are none of them.
+    """
     values = {**{field.name: getattr(state, field.name) for field in fields(state)}, "waiting episodes": waiting}
     for name, value in values.items():
         points = value.points if isinstance(value, Particles) else getattr(value, "contexts", None)
         if points is None or not len(points):
             continue
-        nearest = space.clip(points)
+        nearest = space.clip(points) if space.support is None else points.clip(space.low, space.high)
         outside = (np.abs(points - nearest) > ROUNDING * np.maximum(np.abs(nearest), 1)).any(axis=1)
         if outside.any():
             raise CheckpointError(f"expected {name} inside the task's contexts, got {points[outside][0].tolist()}")
