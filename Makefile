@@ -19,7 +19,7 @@ test-cluster: $(DEV)
 
 # other people's environments in JAX, and RLlib
 test-others: $(OTHERS)
-	$(BIN)/pytest -m "slow or not slow" $(patsubst %,tests/integrations/test_%.py,gymnax brax rllib refusals)
+	$(BIN)/pytest -m "slow or not slow" $(patsubst %,tests/integrations/test_%.py,gymnax brax rllib refusals onnx)
 
 # MuJoCo Playground, whose MuJoCo is newer than FetchPush's: an environment of its own
 test-playground:
@@ -88,7 +88,7 @@ $(DEV): $(CORE)
 	touch $@
 
 $(OTHERS): $(DEV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[gymnax,brax,rllib]"
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[gymnax,brax,rllib,onnx]"
 	touch $@
 
 clean:

@@ -44,6 +44,7 @@ def write_run(
     events: list[str] | None = None,
     infeasible: list[float] | None = None,
     details: list[str] | None = None,
+    begins: list[int] | None = None,
 ) -> Path:
     """A run of `steps` steps with equally spaced evaluations, of which those up to `reached` were written.
 
@@ -56,7 +57,8 @@ def write_run(
     stated = None if isinstance(threshold, str) else threshold
     stated = stated if solved is None else solved
     level = np.inf if stated is None else stated
-    begin = [steps * k // stages for k in range(stages)]
+    stages = stages if alphas is None else len(alphas)
+    begin = begins or [steps * k // stages for k in range(stages)]
     alphas = alphas or [k / max(1, stages - 1) for k in range(stages)]
     clouds = points if points is not None else [rng.normal((3 * a, 4), 0.5, (20, 2)) for a in alphas]
     fractions = weights if weights is not None else [np.full(len(cloud), 1 / len(cloud)) for cloud in clouds]

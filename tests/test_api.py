@@ -1,5 +1,8 @@
 """`gd.train` and its result."""
 
+import json
+import shutil
+
 import gymnasium as gym
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +10,7 @@ import pytest
 
 import geodesic as gd
 from geodesic.cli import main
-from geodesic.errors import InvalidInput, RunFailed
+from geodesic.errors import GeodesicError, InvalidInput, RunFailed
 from geodesic.runs.run import segment_of
 from known_returns import LEARNER, KnownReturns, known_returns, varied_returns
 from run_files import Interrupted, contents, interrupt_first_segment
@@ -128,6 +131,15 @@ def test_the_table_summarises_all_seeds(result):
     assert "3/3" in line  # every evaluation is above the threshold
     assert "100%" in line
     assert "too few seeds for an interval" in notes[-1]
+
+
+def test_the_verdict_is_about_all_seeds(result, comparison):
+    first, *_ = result.verdict().lines
+    assert first.startswith("auto solved the target of varied in 3 of 3 seeds: a mean return above 2 to the end, from ")
+    verdict = comparison.verdict()
+    assert [each.label for each in verdict.methods] == ["gradient:step=0.25", "gradient:step=0.5", "target-only"]
+    assert {each.baseline for each in verdict.comparisons} == {"target-only"}
+    assert "cannot be said from 2 seeds" in str(verdict)
 
 
 def test_the_table_uses_the_given_threshold(tmp_path):
@@ -285,10 +297,11 @@ def test_learner_metric_and_threshold_reach_the_run(tmp_path):
 @pytest.mark.parametrize(("progress", "shown"), [(True, True), (False, False), (None, False)])
 def test_progress_is_shown_on_request(tmp_path, capsys, monkeypatch, progress, shown):
     monkeypatch.setattr("geodesic.report.progress.LINE_SECONDS", 0.0)
-    gd.train(TASK, seeds=3, steps=200, out=tmp_path, progress=progress)
+    trained = gd.train(TASK, seeds=3, steps=200, out=tmp_path, progress=progress)
     out, error = capsys.readouterr()
     assert out == ""
     assert ("all runs: 600 of 600 steps" in error) == shown
+    assert error.endswith(f"{trained.verdict()}\n") == shown
 
 
 @pytest.mark.parametrize(
@@ -344,6 +357,108 @@ def test_a_run_of_a_custom_loop_has_no_policy_to_load(tmp_path):
 
     with pytest.raises(InvalidInput, match="expected a run of geodesic.train, got one of another training loop"):
         load_policy(tmp_path, TASK)
+
+
+def test_runs_are_loaded_from_the_folders_of_every_call(result, comparison):
+    for made in (result, comparison):
+        loaded = gd.load(made.folder)
+        assert set(loaded.folders) >= set(made.folders)
+        obs = np.array([0.0, 4.0], np.float32)
+        for method, seed in made.folders:
+            assert loaded.policy(seed, method)(obs) == made.policy(seed, method)(obs)
+    loaded = gd.load(result.folder)
+    assert (loaded.table(), repr(loaded)) == (result.table(), repr(result))
+    assert [path.name for path in loaded.figures()] == [path.name for path in result.figures()]
+
+
+def test_a_single_run_is_loaded_with_its_table_figures_page_and_policy(result, tmp_path):
+    folder = shutil.copytree(result.runs[1].folder, tmp_path / "moved")
+    loaded = gd.load(folder)
+    assert list(loaded.folders.items()) == [(("auto", 1), folder)]
+    assert loaded.runs[0].seed == 1
+    assert "auto" in loaded.table()
+    assert {path.parent for path in loaded.figures()} == {folder / "figures"}
+    assert loaded.policy()(np.array([0.0, 4.0], np.float32)) in (0, 1, 2)
+    for needs_the_task in (lambda: loaded.task, lambda: loaded.policy(stochastic=True), lambda: loaded.cvar(0.5)):
+        with pytest.raises(
+            InvalidInput, match="expected the task 'varied', which was passed as an object and cannot be"
+        ):
+            needs_the_task()
+
+
+def test_a_task_with_a_name_is_loaded_with_its_run(tmp_path):
+    gd.train("maze", "target-only", steps=500, out=tmp_path)
+    loaded = gd.load(str(tmp_path))
+    env = loaded.task.make()
+    obs, _ = env.reset(seed=0)
+    assert env.action_space.contains(loaded.policy(which="last")(obs))
+    assert env.action_space.contains(loaded.policy(stochastic=True)(obs))
+
+
+def test_folders_of_a_loop_are_loaded_and_name_what_they_lack(tmp_path):
+    teacher = gd.Teacher(TASK, out=tmp_path)
+    teacher.report(teacher.sample(2), [5.0, 6.0], [7, 8])
+    teacher.evaluation([6.0])
+    teacher.finish()
+    loaded = gd.load(tmp_path)
+    assert "1/1" in loaded.table()
+    for which in ("best", "last"):
+        with pytest.raises(InvalidInput, match="expected a run of geodesic.train, got one of another training loop"):
+            loaded.policy(which=which)
+        with pytest.raises(InvalidInput, match="got a run of another training loop, which keeps its agent in"):
+            loaded.export(tmp_path / "policy.npz", which=which)
+
+
+def test_code_that_a_folder_names_runs_only_if_it_is_trusted(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "import geodesic as gd\nopen('ran', 'w').close()\ntask = gd.Task('CartPole-v1', {'gravity': (5.0, 20.0)}, "
+        "target={'gravity': 15.0}, set_context=lambda env, gravity: setattr(env, 'gravity', gravity))"
+    )
+    monkeypatch.chdir(tmp_path)
+    learner = gd.PPO(n_envs=2, rollout=16, batch_size=16, epochs=1, net=(8,))
+    folder = (
+        gd.train(f"{tmp_path / 'mine.py'}:task", "target-only", learner=learner, steps=32, out="run").runs[0].folder
+    )
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "signature": "0" * 64}))
+    (tmp_path / "ran").unlink()
+    loaded = gd.load(folder)
+    assert loaded.policy()(np.zeros(5, np.float32)) in (0, 1)
+    assert loaded.table()
+    assert loaded.figures()
+    assert loaded.export("policy.npz")
+    for runs_code in (lambda: loaded.task, lambda: loaded.policy(stochastic=True)):
+        with pytest.raises(InvalidInput, match="was not written by you on this machine and names code: .*trust=True"):
+            runs_code()
+    assert not (tmp_path / "ran").exists()
+    assert gd.load(folder, trust=True).policy(stochastic=True)(np.zeros(5, np.float32)) in (0, 1)
+    with pytest.raises(InvalidInput, match="expected trust to be a boolean, got 'yes'"):
+        gd.load(folder, trust="yes")
+
+
+@pytest.mark.parametrize(("files", "message"), [
+    ({}, "to hold config.json or runs at runs/<label>/seed-<k>, got neither"),
+    ({"notes.txt": "hello"}, "got neither"),
+    ({"config.json": "{}"}, "expected a run's config.json, got one without task, name, contexts"),
+    ({"config.json": "{"}, "damaged file .*config.json"),
+    ({"runs/auto/seed-0/config.json": "[]"}, "damaged file .*config.json: expected a JSON object"),
+])  # fmt: skip
+def test_folders_of_others_are_refused_in_one_line(tmp_path, files, message):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with pytest.raises(GeodesicError, match=message) as error:
+        gd.load(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_that_does_not_exist_and_a_damaged_table_are_refused(result, tmp_path):
+    with pytest.raises(InvalidInput, match="never to hold config.json or runs"):
+        gd.load(tmp_path / "never")
+    folder = shutil.copytree(result.runs[0].folder, tmp_path / "run")
+    (folder / "evaluations.csv").write_text("1,2\n")
+    with pytest.raises(InvalidInput, match="expected .*evaluations.csv to have the columns"):
+        gd.load(folder)
 
 
 def test_a_built_in_task_by_name(tmp_path):

@@ -27,6 +27,7 @@ from geodesic.checks import (
     check_integers,
     optional,
 )
+from geodesic.contexts import EpisodeBatch, Plot
 from geodesic.curricula import REGISTRY
 from geodesic.errors import InvalidInput
 
@@ -131,6 +132,24 @@ def test_rules_in_annotations_are_applied(given, message):
 def test_values_that_meet_the_rules_in_annotations_are_stored_in_the_rules_form():
     options = Options(window=np.int64(4), most=2, level=2, free="anything")
     assert (type(options.window), options.window, options.most, options.level) == (int, 4, 2, 2)
+
+
+def test_a_class_of_ours_in_an_annotation_is_a_rule():
+    @dataclass
+    class Drawn:
+        plot: Plot
+        other: Plot | None = None
+        several: Plot | EpisodeBatch | None = None
+        careless: Plot = None
+        theirs: int = 0
+
+        def __post_init__(self):
+            check_fields(self)
+
+    assert Drawn(Plot(), Plot(), "anything", theirs="anything").theirs == "anything"
+    for given in ({"plot": None}, {"plot": Plot(), "other": 3}, {"plot": Plot}, {"plot": Plot(), "careless": 3}):
+        with pytest.raises(InvalidInput, match="to be Plot, got"):
+            Drawn(**given)
 
 
 def test_annotations_for_type_checkers_only_have_no_rules():

@@ -13,8 +13,10 @@ import pytest
 
 import geodesic
 from geodesic import curricula, learners, metrics, tasks
+from geodesic.analysis.verdict import verdict_of
 from geodesic.cli import main, parser
-from geodesic.records import load_run
+from geodesic.numpy_policy import load_policy
+from geodesic.records import load_comparison, load_run
 from geodesic.records.config import BACKENDS
 from geodesic.report import progress
 
@@ -169,6 +171,7 @@ def test_run_prints_a_summary_and_what_it_wrote(tmp_path, capsys):
     assert main(["run", "maze", "--steps", "1000", "--out", str(tmp_path / "r")]) == 0
     shown = capsys.readouterr().out
     assert "auto on maze, seed 0: target return" in shown
+    assert f"{verdict_of([load_run(tmp_path / 'r')])}\n  wrote" in shown
     for name in (tmp_path / "r", tmp_path / "r" / "figures" / "run.png"):
         assert f"wrote {name}" in shown
         assert name.exists()
@@ -237,7 +240,9 @@ def test_a_comparison_takes_methods_of_a_file(tmp_path, monkeypatch, capsys):
     (tmp_path / "mine.py").write_text(OWN)
     methods = ["--methods", "mine.py:Mine:particles=50,gradient:pace=particles", "--seeds", "1", "--steps", "500"]
     assert main(["compare", "maze", *methods, "--out", "c", "--quiet"]) == 0
-    assert "Mine:particles=50" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "Mine:particles=50" in shown
+    assert f"\n\n{verdict_of(load_comparison('c'))}\n  wrote" in shown
 
 
 UNSTATED = """
@@ -276,6 +281,28 @@ def test_a_threshold_may_be_found_during_training(tmp_path, capsys):
     capsys.readouterr()
     assert main(["run", "--resume", str(tmp_path / "a"), "--steps", "1500", "--threshold", "-15"]) == 2
     assert "expected the run's own threshold 'auto', got -15.0" in capsys.readouterr().err
+
+
+def test_export_writes_the_best_policy_of_a_run_or_a_comparison(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for seed in ("1", "2"):
+        out = ["--out", f"all/runs/uniform/seed-{seed}", "--seed", seed, "--quiet"]
+        assert main(["run", "maze", "--method", "uniform", "--steps", "500", *out]) == 0
+    capsys.readouterr()
+    assert main(["export", "all/runs/uniform/seed-1"]) == 0
+    assert capsys.readouterr().out == "  wrote policy.npz\n  wrote numpy_policy.py\n"
+    assert load_policy("policy.npz").about["seed"] == 1
+    assert main(["export", "all", "--out", "x/p.npz", "--seed", "2", "--method", "uniform", "--which", "last"]) == 0
+    about = load_policy("x/p.npz").about
+    assert about == {"task": "maze", "method": "uniform", "seed": 2, "policy": "last", "step": 500}
+    for words, message in (
+        (["all", "--seed", "3"], "expected one of the seeds 1, 2, got 3"),
+        (["all", "--method", "auto"], "expected the method to be one of uniform; got 'auto'"),
+        (["all", "--out", "policy.pt"], "expected a file that ends with .npz, .onnx, .zip, got policy.pt"),
+        (["nowhere"], "expected nowhere to hold config.json or runs"),
+    ):
+        assert main(["export", *words]) == 2
+        assert message in capsys.readouterr().err
 
 
 REFUSALS = {

@@ -1,6 +1,8 @@
 """The examples work, on a small budget."""
 
+import importlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -86,6 +88,20 @@ def test_mountain_car_is_compared_in_workers(tmp_path, monkeypatch, capsys, how)
     assert (tmp_path / "figures" / "contexts.png").exists()
 
 
+def test_a_policy_is_deployed_in_a_process_that_has_loaded_numpy_alone(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import deploy
+
+    printed = deploy.main(out=tmp_path)
+    task, step, score, loaded = re.fullmatch(
+        r"(.*), step (\d+): mean score (\d+) of 500, loaded (.*)\n", printed
+    ).groups()
+    assert (task, loaded) == ("CartPole-v1", "[]")
+    assert 0 < int(step) <= 61_440
+    assert int(score) > 400
+    assert (tmp_path / "numpy_policy.py").exists()
+
+
 @pytest.mark.slow
 def test_mountain_car_learns_to_swing(tmp_path):
     result = gd.train(gd.tasks.load(CAR), "gradient:step=0.1", seeds=2, out=tmp_path)
@@ -113,3 +129,27 @@ def test_a_killed_custom_loop_resumes_at_the_same_stage(tmp_path):
     assert run.finished
     assert (np.diff(run.episodes.steps) > 0).all()
     assert run.stages.alphas[-1] == 1.0
+
+
+@pytest.mark.parametrize("name", ["frozen_lake", "sparse_goals", "obstacles"])
+def test_a_script_prints_its_table_and_verdict(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    module = importlib.import_module(name)
+    result = module.main(2_000, tmp_path)
+    assert result.runs[0].finished
+    assert capsys.readouterr().out.rstrip().endswith(str(result.verdict()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["frozen_lake", "sparse_goals", "obstacles"])
+def test_a_script_solves_its_target(name, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    assert "solved" in str(importlib.import_module(name).main(out=tmp_path).verdict())
+
+
+def test_the_sweep_trains_every_combination(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    result = importlib.import_module("sweep").main(600, tmp_path, seeds=1, workers=0)
+    grid = {f"gradient:step={step}:window={window}" for step in (0.1, 0.2) for window in (10, 20)}
+    assert {label for label, _ in result.folders} == {*grid, "auto", "target-only"}
+    assert str(result.verdict()) in capsys.readouterr().out

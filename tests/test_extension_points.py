@@ -146,12 +146,26 @@ def test_references_are_compared_in_workers(folder):
 
 
 def test_objects_are_compared_in_workers(tmp_path):
-    methods, learner = [stepwise(), lambda problem: gradient()], Reinforce()
+    methods, learner = [stepwise(), lambda problem: gradient(metric=Manhattan())], Reinforce()
     configs = plan_comparison(TASK, methods, [0], 200, tmp_path, learner=learner)
     objects = [objects_of(TASK, method, None, learner) for method in methods]
     outcome = compare(configs, tmp_path, TASK, LocalProcesses(2), objects=objects)
     assert (outcome.done, outcome.failed) == (2, {})
     assert all(len(run.stages.stages) > 1 for run in load_comparison(tmp_path))
+
+
+def test_registered_names_are_compared_in_workers(tmp_path, monkeypatch):
+    for registry, name, part in (
+        (gd.curricula.REGISTRY, "stepwise", Stepwise),
+        (gd.metrics.REGISTRY, "manhattan", Manhattan),
+        (gd.learners.REGISTRY, "reinforce", Reinforce),
+    ):
+        monkeypatch.setattr(registry, "_values", dict(registry._values))
+        registry.register(name, part)
+    methods = ["stepwise:parts=2", "gradient:step=0.5:window=5:metric=manhattan"]
+    result = gd.compare(TASK, methods, "reinforce", 200, 1, tmp_path, workers=2)
+    assert all(run.finished and len(run.stages.stages) > 1 for run in result.runs)
+    assert {run.config.learner for run in result.runs} == {"reinforce"}
 
 
 def test_the_sb3_callback_takes_all_of_them(folder):
@@ -176,3 +190,28 @@ def test_the_sb3_callback_takes_all_of_them(folder):
         ("gradient:step=0.5:window=5", Manhattan()),
     ):
         assert train(method, metric).alpha == 1.0
+
+
+def test_a_teacher_takes_all_of_them_and_resumes_with_equal_objects(folder):
+    for number, (method, metric) in enumerate(
+        (
+            (stepwise(), None),
+            (Stepwise, None),
+            ("my.py:Stepwise:parts=2", None),
+            (gradient(metric=Manhattan()), None),
+            ("gradient:step=0.5:window=5", Manhattan()),
+            ("gradient:pace=my.py:Doubling:first=0.5", "my.py:Manhattan"),
+        )
+    ):
+        alphas = []
+        while not alphas or alphas[-1] < 1.0:  # a new teacher for every few episodes
+            teacher = gd.Teacher(TASK, method, folder / str(number), metric=metric)
+            for _ in range(10):
+                contexts = teacher.sample(4)
+                teacher.report(contexts, np.full(4, 5.0), np.full(4, 5))
+            alphas.append(teacher.alpha)
+            teacher.save()
+            teacher.close()
+        assert len(alphas) <= 3
+    with pytest.raises(InvalidInput, match=r"holds another run \(it differs in method\)"):
+        gd.Teacher(TASK, stepwise(parts=3), folder / "0")

@@ -39,6 +39,15 @@ def test_cartpole(example, tmp_path):
     assert run.evaluations.steps[-1] >= 2048
 
 
+def test_normalization_and_other_callbacks(example, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = example("normalized_sb3").main(2048, tmp_path)
+    run = load_run(tmp_path)
+    assert run.finished
+    assert run.episodes.returns.min() >= 1.0  # raw returns, not normalised ones
+    assert model.get_vec_normalize_env().obs_rms.count > 2048
+
+
 def test_the_scripts_on_cartpole_define_the_same_task():
     """The script in the README is complete in itself, so the task is defined twice."""
     alone, shared = ((EXAMPLES / name).read_text() for name in ("cartpole_sb3.py", "cartpole.py"))

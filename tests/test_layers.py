@@ -7,9 +7,9 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "geodesic"
 ROOMS = (  # a room imports from itself and from rooms before it
-    "errors", "checks", "registry", "runtime", "contexts", "coupling", "metrics", "transport", "curricula", "envs",
-    "tasks", "learners", "records", "training", "integrations", "runs", "analysis", "report", "api", "", "cli",
-    "__main__",
+    "errors", "numpy_policy", "checks", "registry", "runtime", "contexts", "coupling", "metrics", "transport",
+    "curricula", "envs", "tasks", "learners", "records", "training", "integrations", "runs", "analysis", "report",
+    "api", "", "cli", "__main__",
 )  # fmt: skip
 # "" is the package itself, whose version the command line prints
 SOLVER = "linear_sum_assignment"

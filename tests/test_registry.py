@@ -6,7 +6,7 @@ import textwrap
 import pytest
 
 from geodesic.errors import InvalidInput, UnknownName
-from geodesic.registry import Registry, is_reference, load_object
+from geodesic.registry import Registry, is_reference, lazy_attributes, load_object
 
 SOURCE = """
 import collections
@@ -155,3 +155,30 @@ def test_a_file_that_failed_is_read_again_when_it_is_repaired(folder):
 )  # fmt: skip
 def test_is_reference(text, answer):
     assert is_reference(text) is answer
+
+
+def test_every_name_is_described_and_nothing_announced_is_imported(folder):
+    class Rake:
+        """A tool for leaves.
+
+        It has teeth.
+        """
+
+    tools = Registry("tool", "geodesic.tools", {"rake": Rake, "hoe": "nowhere:hoe"})
+    assert tools.descriptions({"hoe": "stated"}) == {
+        "hoe": "stated",
+        "rake": "A tool for leaves.",
+        "spade": "from shed",
+        "box": "from shed",
+        "absent": "from shed",
+    }
+    assert "shed" not in sys.modules
+
+
+def test_lazy_attributes_are_imported_when_they_are_used(folder):
+    find = lazy_attributes("tools", {"spade": "shed", "shed": "shed", "decoder": "json.decoder"})
+    assert "shed" not in sys.modules
+    assert find("spade") == "a spade"
+    assert find("decoder") is sys.modules["json.decoder"]
+    with pytest.raises(AttributeError, match="module 'tools' has no attribute 'hoe'"):
+        find("hoe")

@@ -112,3 +112,12 @@ def test_the_compilation_cache_uses_the_given_folder(tmp_path):
         "import jax; print(jax.config.jax_compilation_cache_dir)",
     )
     assert run_python(*code)[0] == [str(tmp_path)]
+
+
+def test_warnings_about_runs_take_one_line():
+    code = (
+        "import warnings; from geodesic.errors import RunWarning; from geodesic.runtime import configure_process\n"
+        "configure_process()\nwarnings.warn('stage 3 rests', RunWarning)\nwarnings.warn('other', UserWarning)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines() == ["geodesic: stage 3 rests", "<string>:4: UserWarning: other"]

@@ -129,7 +129,18 @@ def kinds() -> Iterator[tuple[str, Callable[[Place], None]]]:
     yield "segment of a checkpoint 2^61", lambda place: place.checkpoint(segment=2**61)
     yield "a task of a million characters", lambda place: place.forge(task="x" * 10**6)
     yield "a label of a million characters", lambda place: place.forge(label="x" * 10**6)
+    for name in ("episodes.csv", "curriculum.npz"):
+        yield f"{name} of holes", lambda place, name=name: os.truncate(place.folder / name, 2**40)
+    yield (
+        "a name for every stage",
+        lambda place: _stages(place, [f"{k},{k},0,train,,1,0,0,a{k}=1" for k in range(10**4)]),
+    )
+    for value in ("inf", "nan", "1e300"):
+        yield f"{value} in a table", lambda place, value=value: _stages(place, [",".join([value] * 8) + ","])
+    yield "one context of two", lambda place: place.forge(contexts=["row"])
+    yield "a folder like a temporary file", lambda place: (place.folder / ".x.tmp").mkdir()
     for what, text in {
+        "letters of another script": "".join(map(chr, range(0x4E00, 0x4E78))),
         "escape codes": "\x1b]0;x\x07\x1b[2J",
         "mathtext": r"$\frac{1}$_^{",
         "formula": "=cmd|'/c x'!A1",
@@ -144,6 +155,11 @@ def _code(place: Place) -> Path:
     path = place.folder / "own.py"
     path.write_text(CODE.format(trap=str(place.trap)))
     return path
+
+
+def _stages(place: Place, lines: list[str]) -> None:
+    path = place.folder / "stages.csv"
+    path.write_text("\n".join([path.read_text().splitlines()[0], *lines, ""]))
 
 
 def _pickle(place: Place) -> None:

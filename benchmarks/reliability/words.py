@@ -78,7 +78,6 @@ FUNCTIONS = {
     "hear": "update",
     "take": "observe",
     "learn": "update",
-    "verdict": "stage_status",
     "standing": "status",
     "tail": "cvar",
     "earlier": "legacy",

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from geodesic import curricula, envs, errors, metrics, records, tasks
 from geodesic.contexts import ContextSpace, EpisodeBatch, Particles
 from geodesic.contexts.plot import Plot
-from geodesic.curricula import (
-    AdaptivePace,
-    Curriculum,
-    FixedStep,
-    Gradient,
-    Pace,
-    PerParticlePace,
-    Problem,
-    State,
-)
+from geodesic.curricula import AdaptivePace, Curriculum, FixedStep, Gradient, Pace, PerParticlePace, Problem, State
 from geodesic.envs.gymnasium import ContextWrapper
 from geodesic.errors import GeodesicError
+from geodesic.registry import lazy_attributes
 from geodesic.tasks import EvaluationSettings, Task, TrainingSettings, check_task
 from geodesic.training.teacher import Teacher
 from geodesic.transport import Geodesic, barycenter, wasserstein
 
 if TYPE_CHECKING:
     from geodesic import learners as learners
-    from geodesic.api import Result, compare, train
+    from geodesic.api import Result, compare, load, train
     from geodesic.envs.cmdp import ContextualMDP
     from geodesic.integrations import rllib as rllib  # left out of __all__, as sb3 is: they need extras
     from geodesic.integrations import sb3 as sb3
@@ -35,63 +26,24 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# imported on first use, because they need JAX or an extra
-_LAZY = {
-    "ContextualMDP": "geodesic.envs.cmdp",
-    "PPO": "geodesic.learners.ppo",
-    "Result": "geodesic.api",
-    "SAC": "geodesic.learners.sac",
-    "compare": "geodesic.api",
-    "learners": "geodesic.learners",
-    "rllib": "geodesic.integrations.rllib",
-    "sb3": "geodesic.integrations.sb3",
-    "train": "geodesic.api",
-}
+__all__ = ["Result", "Task", "EvaluationSettings", "TrainingSettings", "Plot", "check_task", "compare", "load", "train"]
+__all__ += ["Curriculum", "Problem", "State", "Gradient", "Pace", "FixedStep", "AdaptivePace", "PerParticlePace"]
+__all__ += ["PPO", "SAC", "Teacher", "ContextWrapper", "ContextualMDP", "ContextSpace", "EpisodeBatch", "Particles"]
+__all__ += ["Geodesic", "barycenter", "wasserstein", "GeodesicError"]
+__all__ += ["curricula", "envs", "errors", "learners", "metrics", "records", "tasks"]
 
-__all__ = [
-    "PPO",
-    "SAC",
-    "AdaptivePace",
-    "ContextSpace",
-    "ContextWrapper",
-    "ContextualMDP",
-    "Curriculum",
-    "EpisodeBatch",
-    "EvaluationSettings",
-    "FixedStep",
-    "Geodesic",
-    "GeodesicError",
-    "Gradient",
-    "Pace",
-    "Particles",
-    "PerParticlePace",
-    "Plot",
-    "Problem",
-    "Result",
-    "State",
-    "Task",
-    "Teacher",
-    "TrainingSettings",
-    "barycenter",
-    "check_task",
-    "compare",
-    "curricula",
-    "envs",
-    "errors",
-    "learners",
-    "metrics",
-    "records",
-    "tasks",
-    "train",
-    "wasserstein",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(_LAZY[name])
-    return module if module.__name__.endswith(f".{name}") else getattr(module, name)
+__getattr__ = lazy_attributes(  # they need JAX or an extra
+    __name__,
+    {
+        "ContextualMDP": "geodesic.envs.cmdp",
+        "PPO": "geodesic.learners.ppo",
+        "SAC": "geodesic.learners.sac",
+        "learners": "geodesic.learners",
+        "rllib": "geodesic.integrations.rllib",
+        "sb3": "geodesic.integrations.sb3",
+        **dict.fromkeys(("Result", "compare", "load", "train"), "geodesic.api"),
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""`geodesic.train` and `geodesic.compare`: train agents on a task with one or several curricula."""
+"""`geodesic.train` and `geodesic.compare` train agents on a task; `geodesic.load` reads their folders."""
 
 from __future__ import annotations
 
@@ -8,73 +8,139 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from geodesic.analysis.statistics import summarise
+from geodesic.analysis.verdict import Verdict, verdict_of
 from geodesic.checks import MOST, as_boolean, as_integer, as_name, as_path, as_seed, is_integer, optional
 from geodesic.curricula.base import Threshold
-from geodesic.errors import InvalidInput, RunFailed, short_repr
+from geodesic.errors import InvalidInput, RunFailed, printable, short_repr
 from geodesic.metrics.standard import Maker
-from geodesic.records import RunConfig, RunResult, load_run, run_exists
+from geodesic.records import RunConfig, RunResult, check_origin, load_comparison, load_run, read_config, run_exists
 from geodesic.report.tables import format_table
 from geodesic.runs.compare import Methods, expand_methods, plan_comparison, run_folder
 from geodesic.runs.compare import compare as compare_runs
 from geodesic.runs.cvar import worst_contexts
 from geodesic.runs.executors import Job, LocalProcesses, ThisProcess
 from geodesic.runs.executors.local import has_accelerator
+from geodesic.runs.export import export_policy
 from geodesic.runs.run import load_policy, run_job
-from geodesic.tasks import Task, load
+from geodesic.tasks import Task
+from geodesic.tasks import load as load_task
 from geodesic.tasks.check import quick_check
 from geodesic.tasks.methods import Method
-from geodesic.training.configure import configure, method_label, objects_of
+from geodesic.training.configure import configure, method_label, objects_of, task_of
 from geodesic.training.objects import Objects
 from geodesic.training.session import continue_run
 from geodesic.training.trainer import Policy
 
+if TYPE_CHECKING:
+    from geodesic.report.progress import FolderProgress
+
 
 @dataclass(frozen=True)
 class Result:
-    """What `train` and `compare` return. Everything in it is read from the run folders, which are kept.
+    """What `train`, `compare` and `load` return. Everything in it is read from the run folders, which are kept.
 
-    The folders hold the runs that the caller described, so code that they name is trusted.
+    Code that the folders name is trusted if the caller described the runs or has loaded them with `trust=True`, or if
+    the signature says that they are the user's own.
 
     Args:
-        task: The task.
         folder: The folder of all runs.
         folders: The folder of each run, by method and seed: `result.folders["auto", 0]`.
     """
 
-    task: Task
+    _task: Task | None  # None: the one that the runs name, which is loaded when it is used
     folder: Path
     folders: dict[tuple[str, int], Path]
     _objects: Mapping[str, Objects] = field(default_factory=dict, repr=False)  # by method
+    _trust: bool = True
+
+    @property
+    def task(self) -> Task:
+        """The task of the runs.
+
+        Raises:
+            InvalidInput: If the task was passed as an object to another process, or its code is not trusted.
+        """
+        if self._task is not None:
+            return self._task
+        path = next(iter(self.folders.values()))
+        config = read_config(path)
+        check_origin(path / "config.json", config, self._trust, fields=("task",))
+        return task_of(config)
 
     @property
     def runs(self) -> list[RunResult]:
         """The records of each run, in the order of the methods and seeds."""
         return [load_run(path) for path in self.folders.values()]
 
-    def policy(self, seed: int | None = None, method: Method | None = None, stochastic: bool = False) -> Policy:
+    def policy(
+        self,
+        seed: int | None = None,
+        method: Method | None = None,
+        stochastic: bool = False,
+        which: Literal["best", "last"] = "best",
+    ) -> Policy:
         """Load a trained agent.
 
         Args:
             seed: Which run's agent (default: the first seed's).
             method: Which method's, as it was given or by its label in the table (default: the first one's).
             stochastic: Sample actions instead of taking the best one.
+            which: "best": the policy with the best smoothed evaluation on the target; "last": the policy at the end of
+                training, which tables, films and `cvar` describe.
 
         Returns:
             A function observation -> action, for `task.make()`.
 
         Raises:
-            InvalidInput: If there is no run of this method with this seed.
+            InvalidInput: If there is no run of this method with this seed, or it keeps no such policy.
         """
         label, number = self._chosen(seed, method)
-        objects = self._objects.get(label)
-        return load_policy(self.folders[label, number], self.task, stochastic, objects=objects, trust=True)
+        path, objects = self.folders[label, number], self._objects.get(label)
+        return load_policy(path, self._task, stochastic, objects=objects, trust=self._trust, which=which)
+
+    def export(
+        self,
+        out: str | Path,
+        seed: int | None = None,
+        method: Method | None = None,
+        which: Literal["best", "last"] = "best",
+    ) -> list[Path]:
+        """Write a trained agent to a file that other programs can use.
+
+        Args:
+            out: The file. `policy.npz`: arrays, and beside it `numpy_policy.py`, which loads them and needs NumPy only.
+                `policy.onnx`: a graph for ONNX runtimes. `policy.zip`: for runs with `backend="sb3"` or `"sbx"`, what
+                `model.save` writes, and beside it VecNormalize.
+            seed: Which run's agent (default: the first seed's).
+            method: Which method's (default: the first one's).
+            which: "best" or "last", as for `policy`.
+
+        Returns:
+            The paths of the files.
+
+        Raises:
+            InvalidInput: If there is no such run, or its policy cannot be written in this format.
+            MissingExtra: If the file is `.onnx` and onnx is not installed.
+
+        Example:
+            >>> import tempfile
+            >>> import geodesic as gd
+            >>> result = gd.train("maze", "target-only", steps=1000)
+            >>> [path.name for path in result.export(tempfile.mkdtemp() + "/policy.npz")]
+            ['policy.npz', 'numpy_policy.py']
+        """
+        label, number = self._chosen(seed, method)
+        path, objects = self.folders[label, number], self._objects.get(label)
+        return export_policy(path, as_path(out, "out"), which, self._task, objects, self._trust)
 
     def _chosen(self, seed: int | None, method: Method | None) -> tuple[str, int]:
         """The method and the seed of one run, by default the first ones."""
         labels = list(dict.fromkeys(label for label, _ in self.folders))
-        label = labels[0] if method is None else as_name(method_label(method), "the method", labels)
+        named = labels[0] if method is None else method
+        label = as_name(named if named in labels else method_label(named), "the method", labels)
         seeds = [number for own, number in self.folders if own == label]
         chosen = seeds[0] if seed is None else as_seed(seed)
         if chosen not in seeds:
@@ -95,7 +161,7 @@ class Result:
         found = {}
         for (label, seed), path in self.folders.items():
             objects = self._objects.get(label)
-            found[label, seed] = worst_contexts(path, fraction, self.task, objects, trust=True).score
+            found[label, seed] = worst_contexts(path, fraction, self._task, objects, self._trust).score
         return found
 
     def table(self) -> str:
@@ -107,6 +173,16 @@ class Result:
         runs = self.runs
         return format_table(summarise(runs, runs[0].solved))
 
+    def verdict(self) -> Verdict:
+        """Judge the runs: was the target solved, where do the other seeds rest and why, and what to try next.
+
+        Beside `target-only` and `uniform`, if they were trained, it also says whether the curriculum paid.
+
+        Returns:
+            The verdict, which prints as plain sentences.
+        """
+        return verdict_of(self.runs)
+
     def figures(self) -> list[Path]:
         """Draw every figure that applies: of all runs into their common folder, and of each method's first run.
 
@@ -116,8 +192,10 @@ class Result:
         from geodesic.report.figures import write_comparison_figures, write_run_figures
 
         firsts = {label: path for (label, _), path in reversed(self.folders.items())}
-        single = [each for path in firsts.values() for each in write_run_figures(path, self.task)]
-        return [*write_comparison_figures(self.folder, self.task), *single]
+        single = [each for path in firsts.values() for each in write_run_figures(path, self._task, trust=self._trust)]
+        if self.folder in firsts.values():
+            return single
+        return [*write_comparison_figures(self.folder, self._task, trust=self._trust), *single]
 
     def report(self) -> Path:
         """Write a page with tables, charts and films that opens from disk.
@@ -130,10 +208,40 @@ class Result:
         """
         from geodesic.report.page import write_report
 
-        return write_report(self.folder, self.task, trust=True)
+        return write_report(self.folder, self._task, trust=self._trust)
 
     def __repr__(self) -> str:
-        return f"Result({self.task.name!r}, {len(self.folders)} runs in {self.folder})"
+        name = read_config(next(iter(self.folders.values()))).name
+        return f"Result({printable(name)!r}, {len(self.folders)} runs in {self.folder})"
+
+
+def load(folder: str | Path, trust: bool = False) -> Result:
+    """Load runs from their folder: that of `train`, of `compare`, or of a single run, whatever trained it.
+
+    Tables, figures and the report need no code that the folder names, and the policies of PPO and SAC neither.
+
+    Args:
+        folder: The folder that was given as `out`; also that of `geodesic run` and `geodesic compare`, of
+            `gd.sb3.CurriculumCallback`, RLlib and `Teacher`.
+        trust: Whether code that the folder names (own task, method, ...) may be run although you did not write it here.
+
+    Returns:
+        The same `Result` as `train` and `compare` return. Runs that are not finished are included.
+
+    Raises:
+        InvalidInput: If the folder is not that of runs.
+        CheckpointError: If a file in it is damaged.
+
+    Example:
+        >>> import geodesic as gd
+        >>> folder = gd.train("maze", "target-only", steps=1000).folder
+        >>> gd.load(folder).runs[0].steps
+        1000
+    """
+    path = as_path(folder)
+    runs = [load_run(path)] if (path / "config.json").exists() else load_comparison(path)
+    folders = {(run.config.label, run.seed): run.folder for run in runs}
+    return Result(None, path, folders, _trust=as_boolean(trust, "trust"))
 
 
 def train(
@@ -165,7 +273,7 @@ def train(
             ones, or continue them to more `steps` (default: a new folder in the system's temporary folder).
         metric: The distance between contexts, by name or as an object (default: the task's).
         threshold: The score above which a stage is mastered (default: the task's).
-        progress: Show progress bars (default: if standard error is a terminal).
+        progress: Show progress bars, and the verdict at the end (default: if standard error is a terminal).
         backend: "jax", or "sb3" and "sbx", which train with PPO and SAC of those libraries.
 
     Returns:
@@ -181,7 +289,7 @@ def train(
         >>> result.runs[0].steps
         1000
     """
-    task = load(task)
+    task = load_task(task)
     optional(as_boolean)(progress, "progress")
     configs = [configure(task, method, seed, steps, metric, threshold, learner, backend) for seed in _as_seeds(seeds)]
     folder = _folder(out)
@@ -190,12 +298,12 @@ def train(
     objects = objects_of(task, method, metric, learner)
     if not all(map(run_exists, folders.values())):
         quick_check(task)
-    with _progress(folder, configs, progress):
+    with _progress(folder, configs, progress) as shown:
         failed = run_job(Job(tuple(configs), tuple(folders.values())), task, [objects] * len(configs))
     errors = list(dict.fromkeys(failed.values()))
     if errors:
         raise errors[0] if len(errors) == 1 else RunFailed("; ".join(map(str, errors)))
-    return Result(task, folder, folders, dict.fromkeys((config.label for config in configs), objects))
+    return _judged(Result(task, folder, folders, dict.fromkeys((config.label for config in configs), objects)), shown)
 
 
 def compare(
@@ -225,7 +333,7 @@ def compare(
         out: The folder of the comparison. Call `compare` again with the same one to resume it, or to add methods and
             seeds (default: a new folder in the system's temporary folder).
         threshold: The score above which a stage is mastered (default: the task's).
-        progress: Show progress bars (default: if standard error is a terminal).
+        progress: Show progress bars, and the verdict at the end (default: if standard error is a terminal).
         backend: "jax", or "sb3" and "sbx", which train with PPO and SAC of those libraries.
         workers: How many worker processes; 0: this process trains all runs, and compiles methods and seeds into one
             program if the environment is written in JAX (default: one per core, or 0 with an accelerator).
@@ -243,7 +351,7 @@ def compare(
         >>> len(result.runs)
         6
     """
-    task = load(task)
+    task = load_task(task)
     optional(as_boolean)(progress, "progress")
     optional(as_integer)(workers, "workers")
     chosen = expand_methods(methods or task.training.compare)
@@ -252,11 +360,12 @@ def compare(
     objects = {label: objects_of(task, method, None, learner) for label, method in chosen.items()}
     here = has_accelerator() if workers is None else workers == 0
     executor = ThisProcess() if here else LocalProcesses(workers)
-    with _progress(folder, configs, progress):
+    with _progress(folder, configs, progress) as shown:
         failed = compare_runs(configs, folder, task, executor, objects=[objects[each.label] for each in configs]).failed
     if failed:
         raise RunFailed("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
-    return Result(task, folder, {(each.label, each.seed): run_folder(folder, each) for each in configs}, objects)
+    folders = {(each.label, each.seed): run_folder(folder, each) for each in configs}
+    return _judged(Result(task, folder, folders, objects), shown)
 
 
 def _folder(out: str | Path | None) -> Path:
@@ -264,7 +373,16 @@ def _folder(out: str | Path | None) -> Path:
     return Path(tempfile.mkdtemp(prefix="geodesic-")) if out is None else as_path(out, "out")
 
 
-def _progress(folder: Path, configs: Sequence[RunConfig], wanted: bool | None) -> AbstractContextManager[object]:
+def _judged(result: Result, shown: FolderProgress | None) -> Result:
+    """The result, whose verdict is printed where progress was shown."""
+    if shown is not None:
+        shown.console.print(result.verdict().text, markup=False, highlight=False, soft_wrap=True)
+    return result
+
+
+def _progress(
+    folder: Path, configs: Sequence[RunConfig], wanted: bool | None
+) -> AbstractContextManager[FolderProgress | None]:
     """Progress bars on standard error, read from the run folders."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         return nullcontext()

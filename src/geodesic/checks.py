@@ -54,7 +54,7 @@ def check(owner: object, **rules: Rule) -> None:
 
 
 def check_fields(owner: Any) -> None:
-    """Apply the rules in a dataclass's annotations: `Annotated[type, rule]`, `Literal[...]`, or these or None."""
+    """Apply the rules in a dataclass's annotations: `Annotated[type, rule]`, `Literal[...]`, our classes; or None."""
     check(owner, **_field_rules(owner.__class__))
 
 
@@ -64,16 +64,19 @@ def _field_rules(kind: type) -> dict[str, Rule]:
     for base in reversed(kind.__mro__):
         with suppress(NameError, AttributeError, TypeError):  # a user's annotations may be for type checkers only
             hints |= inspect.get_annotations(base, eval_str=True)
-    return {name: rule for name, hint in hints.items() if (rule := _rule_of(hint)) is not None}
+    rules = {name: rule for name, hint in hints.items() if (rule := _rule_of(hint)) is not None}
+    return {name: rule if getattr(kind, name, True) is not None else optional(rule) for name, rule in rules.items()}
 
 
 def _rule_of(hint: Any) -> Rule | None:
-    choices = get_args(hint)
-    if get_origin(hint) is Annotated:
+    choices, kind = get_args(hint), get_origin(hint) or hint
+    if kind is Annotated:
         return cast(Rule, choices[1])
-    if get_origin(hint) is Literal and all(isinstance(choice, str) for choice in choices):
+    if kind is Literal and all(isinstance(choice, str) for choice in choices):
         return partial(as_name, known=choices)
-    rule = _rule_of(choices[0]) if type(None) in choices else None
+    if isinstance(kind, type) and kind.__module__.startswith("geodesic."):
+        return kind
+    rule = _rule_of(choices[0]) if choices[1:] == (type(None),) else None
     return optional(rule) if rule else None
 
 
@@ -137,6 +140,13 @@ def as_fraction(value: object, name: str) -> float:
     if not (is_number(value) and 0 <= value <= 1):
         raise InvalidInput(f"expected {name} in [0, 1], got {short_repr(value)}")
     return float(value)
+
+
+def as_discount(value: object, name: str) -> float:
+    """A discount factor."""
+    if not 0 < as_number(value, name) <= 1:
+        raise InvalidInput(f"expected {name} in (0, 1], got {short_repr(value)}")
+    return as_number(value, name)
 
 
 def as_integer(value: object, name: str, least: int = 0, most: int = MOST) -> int:
@@ -373,6 +383,7 @@ def as_strings(values: object, name: str) -> Sequence[str]:
 # Types of fields with their rules, for `check_fields`.
 Boolean = Annotated[bool, as_boolean]
 Count = Annotated[int, as_count]
+Discount = Annotated[float, as_discount]
 Fraction = Annotated[float, as_fraction]
 Natural = Annotated[int, as_integer]
 NonNegative = Annotated[float, as_nonnegative]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 __all__ = ["CheckpointError", "GeodesicError", "InvalidInput", "MissingExtra", "RunFailed", "RunWarning"]
@@ -27,6 +27,17 @@ def short_repr(value: object) -> str:
         return printable(f"{value!r:.60}".replace("\n", " "))
     except Exception:  # a broken __repr__, or an integer with too many digits
         return f"a {type(value).__name__}"
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things, such as "2 seeds"."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: "a, b and c"."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 class GeodesicError(Exception):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import resolve_name
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, Generic, TypeVar, cast
 
 from geodesic.checks import as_string
@@ -36,9 +37,10 @@ class Registry(Generic[T]):
         self.kind = kind
         self.group = group
         self._values: dict[str, T | str] = dict(values or {})
+        self._built_in = frozenset(self._values)
 
     def register(self, name: str, value: T) -> T:
-        """Make a value available by name in this process.
+        """Make a value available by name in this process and in the workers of its comparisons.
 
         Args:
             name: The name; it must not contain ":", "=" or ",", which separate options and lists.
@@ -63,6 +65,11 @@ class Registry(Generic[T]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
+    @property
+    def added(self) -> dict[str, T]:
+        """What `register` has made available in this process, by name."""
+        return {name: self._resolved(name) for name in self if name not in self._built_in}
+
     def announced(self) -> dict[str, EntryPoint]:
         """The entry points of installed packages, by name."""
         return {point.name: point for point in entry_points(group=self.group)}
@@ -70,6 +77,20 @@ class Registry(Generic[T]):
     def names(self) -> list[str]:
         """Every name: registered ones first, then those that installed packages announce."""
         return list(dict.fromkeys([*self._values, *self.announced()]))
+
+    def descriptions(self, stated: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+        """Describe every name in one line: as stated, or by its docstring; announced values are not imported.
+
+        Args:
+            stated: Lines about some names, which come first.
+
+        Returns:
+            A line for each name.
+        """
+        unstated = (name for name in self if name not in stated)
+        lines = {**stated, **{name: (inspect.getdoc(self.known(name)) or "").partition("\n")[0] for name in unstated}}
+        announced = {name: f"from {point.value.partition(':')[0]}" for name, point in self.announced().items()}
+        return {**lines, **{name: line for name, line in announced.items() if name not in lines}}
 
     def known(self, name: str) -> T | None:
         """The registered value of this name or None; a name from a file can be looked up safely with it."""
@@ -106,6 +127,26 @@ class Registry(Generic[T]):
         if isinstance(value, str):
             value = self._values[name] = cast(T, resolve_name(value))
         return value
+
+
+def lazy_attributes(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """Make a module's `__getattr__`, which imports attributes when they are first used.
+
+    Args:
+        module: The name of the module.
+        places: By the name of each attribute, the module that it is in; or that it is, if both have the same name.
+
+    Returns:
+        The function.
+    """
+
+    def find(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        found = importlib.import_module(places[name])
+        return found if places[name].endswith(f".{name}") else getattr(found, name)
+
+    return find
 
 
 def is_reference(text: object) -> bool:

@@ -14,7 +14,7 @@ import warnings
 from functools import cache
 from pathlib import Path
 
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, RunWarning
 
 XLA_FLAGS = {
     # these networks are too small for threads; runs are spread over cores instead
@@ -45,9 +45,10 @@ def configure_process() -> None:
     """Configure a process that runs only this package's code: a command or a worker.
 
     Linear algebra uses one thread, XLA's flags are set, POT skips backends that are not needed, and garbage collection
-    is rarer and skipped at exit, where the system frees all memory anyway. A cache of compiled programs that cannot be
-    read or written, as on a full disk, is no news: the programs are compiled.
+    is rarer and skipped at exit, where the system frees all memory anyway. Warnings about runs take one line. A cache
+    of compiled programs that cannot be read or written, as on a full disk, is no news: the programs are compiled.
     """
+    warnings.formatwarning = _format_warning
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for library in UNUSED_BY_POT:
@@ -55,6 +56,15 @@ def configure_process() -> None:
     gc.set_threshold(GC_THRESHOLD)
     atexit.register(gc.freeze)
     set_xla_flags()
+
+
+def _format_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """A warning about a run in one line, without the place in the code that noticed it."""
+    if issubclass(category, RunWarning):
+        return f"geodesic: {' '.join(str(message).split())}\n"
+    return f"{filename}:{lineno}: {category.__name__}: {message}\n"
 
 
 def enable_compilation_cache(folder: Path | None = None) -> None:

@@ -59,7 +59,11 @@ def test_what_is_stated_and_what_is_corrected_holds_and_what_fails_fails():
 
 
 exact_moved, exact_gap = theory.moved, theory.gap
-exact_geodesic, exact_optimal, exact_distance = random_cmdps.Geodesic, random_cmdps.optimal, random_cmdps.distance
+exact_geodesic, exact_optimal, exact_distance = (
+    random_cmdps.Geodesic,
+    random_cmdps.optimal,
+    random_cmdps.contextual_distance,
+)
 
 
 def scaled_distance(factor: float):
@@ -88,7 +92,7 @@ def uneven_speed(source: Particles, target: Particles, metric: Matrix):
     return lambda t: path(t**2)
 
 
-def the_distance_of_another_gamma(cmdp: TabularCMDP, policy: np.ndarray, gamma: float) -> Matrix:
+def with_another_gamma(cmdp: TabularCMDP, policy: np.ndarray, gamma: float) -> Matrix:
     return contextual_distance(cmdp, policy, gamma - 0.01)
 
 
@@ -103,9 +107,12 @@ MUTATIONS = {
     "uneven speed": ({"Geodesic": uneven_speed}, {"Corollary, speed", "Corrected corollary"}),
     "the worst policy": ({"optimal": worst_policy}, BOUNDS | {"Policy of a stage", "Theorem", "Loss of a move"}),
     "a policy wrong in one state": ({"optimal": wrong_in_one_state}, BOUNDS | {"Policy of a stage", "Loss of a move"}),
-    "d x 1.001": ({"distance": scaled_distance(1.001)}, {"Definition of the distance", "Tightness"}),
-    "d x 0.999": ({"distance": scaled_distance(0.999)}, {"Definition of the distance", "Lemma A.1, states"}),
-    "another gamma": ({"distance": the_distance_of_another_gamma}, {"Definition of the distance", "Lemma A.1, states"}),
+    "d x 1.001": ({"contextual_distance": scaled_distance(1.001)}, {"Definition of the distance", "Tightness"}),
+    "d x 0.999": ({"contextual_distance": scaled_distance(0.999)}, {"Definition of the distance", "Lemma A.1, states"}),
+    "another gamma": (
+        {"contextual_distance": with_another_gamma},
+        {"Definition of the distance", "Lemma A.1, states"},
+    ),
 }
 
 

@@ -139,6 +139,7 @@ def test_an_incomplete_last_line_is_ignored(tmp_path: Path) -> None:
         ("config.json", "{", "damaged file {path}: Expecting property name"),
         ("config.json", "[]", "damaged file {path}: expected a JSON object"),
         ("config.json", "[" * 100_000, "damaged file {path}: maximum recursion depth exceeded"),
+        ("config.json", '{"options":' + "[" * 40 + "]" * 40 + "}", "expected JSON of at most 32 levels, got more"),
         ("config.json", '{"name": "mine"}', "got one without task, contexts, method, label, seed, steps"),
         ("evaluations.csv", "time,reward\n1,2\n", f"to have the columns {EVALUATION}, got time,reward"),
         ("evaluations.csv", f"{EVALUATION}\n1,2\n", "expected 7 values in line 2 of {path}, got 2"),
@@ -208,7 +209,7 @@ def test_a_configuration_with_an_invalid_value_is_refused(tmp_path: Path, label:
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="to be a run folder with a config.json, found none"):
         load_run(tmp_path)
-    with pytest.raises(InvalidInput, match="to hold runs at runs/<label>/seed-<k>, got none"):
+    with pytest.raises(InvalidInput, match="to hold config.json or runs at runs/<label>/seed-<k>, got neither"):
         load_comparison(tmp_path)
 
 

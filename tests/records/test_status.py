@@ -119,3 +119,12 @@ def test_damaged_files_of_a_comparison_are_ignored(tmp_path: Path) -> None:
     (status,) = run_statuses(tmp_path)
     assert isinstance(status, RunStatus)
     assert (status.name, status.state) == ("gradient seed 0", "stopped")
+
+
+def test_odd_names_of_folders_and_a_flood_of_planned_runs_are_read(tmp_path: Path) -> None:
+    """The superscript is a digit, but no number."""
+    write_run(tmp_path / "runs" / "gradient" / "seed-²", reached=500)
+    (tmp_path / "comparison.json").write_text(json.dumps({"runs": [f"run {k}" for k in range(10**5 + 10)]}))
+    found = run_statuses(tmp_path)
+    assert len(found) == 10**5 + 1
+    assert found[-1].name == "gradient seed 0"

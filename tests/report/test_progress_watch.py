@@ -51,6 +51,16 @@ def test_speed_and_time_left_come_from_earlier_readings(tmp_path: Path) -> None:
     assert watcher.ended
 
 
+def test_a_flood_of_runs_is_counted_and_not_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("geodesic.report.progress.MOST_LINES", 10)
+    (tmp_path / "comparison.json").write_text(json.dumps({"runs": [f"run {k}" for k in range(1000)]}))
+    console = SafeConsole(file=io.StringIO(), width=80)
+    watch(tmp_path, console, 1.0, once=True)
+    first, *rest, last = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert first.startswith("1000 runs: 1000 waiting")
+    assert (len(rest), last) == (10, "and 991 more")
+
+
 HOSTILE = "\x1b]0;title\x07\x1b[2J[/red]\n\u202emoc"
 ESCAPED = r"\x1b]0;title\x07\x1b[2J[/red]\n\u202emoc"
 

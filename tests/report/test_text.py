@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from geodesic.records import load_comparison, load_run
-from geodesic.report.page.story import sentences
-from geodesic.report.text import at_source, record, sparklines
+from geodesic.report.text import record, sparklines
 from run_folders import write_comparison, write_run
 
 
@@ -34,21 +33,6 @@ def test_runs_without_evaluations_have_no_sparklines(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     (folder / "evaluations.csv").unlink()
     assert sparklines([load_run(folder)]) == []
-
-
-def test_runs_that_never_left_their_source_are_named(tmp_path: Path) -> None:
-    """Only of methods that start at a source: uniform has a single stage, and an unfinished run may still leave it."""
-    one = {"stages": 1}
-    write_comparison(tmp_path, {"gradient": {}, "linear": one | {"method": "linear"}}, seeds=2)
-    write_comparison(tmp_path, {"uniform": one | {"method": "uniform"}, "own": one | {"method": "own"}}, seeds=2)
-    write_run(tmp_path / "runs/gradient/seed-2", seed=2, stages=1)
-    write_run(tmp_path / "runs/gradient/seed-3", seed=3, stages=2, kinds=["explore", "train"])
-    write_run(tmp_path / "runs/gradient/seed-4", seed=4, stages=1, reached=500)
-    runs = load_comparison(tmp_path)
-    notes = ["gradient: 2 of 4 seeds never left the source", "linear: 2 of 2 seeds never left the source"]
-    assert at_source(runs) == notes
-    assert sentences(runs)[-2:] == [f"{line}." for line in notes]
-    assert at_source([run for run in runs if run.label == "gradient"][:2]) == []
 
 
 def test_a_record_is_replaced_where_it_was(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ class InstantTrainer:
 
     segment_steps = 100
     unchecked = None
+    description = "no network"
 
     def prepare(self, runs):
         self.runs = runs
@@ -89,6 +90,9 @@ class InstantTrainer:
 
     def save(self):
         return [{"device": state.copy()} for state in self.state]
+
+    def save_policies(self):
+        return self.save()
 
     def enter(self, run, distribution, stage):
         self.distributions[run], self.stages[run] = distribution, stage

@@ -17,9 +17,10 @@ from geodesic.errors import InvalidInput
 from geodesic.records import load_comparison, read_config
 from geodesic.runs.compare import compare, plan_comparison, run_folder
 from geodesic.runs.executors import Job, LocalProcesses
-from geodesic.runs.run import pack, run_job, unpack
+from geodesic.runs.run import run_job
 from geodesic.tasks import load
 from geodesic.training.configure import objects_of
+from geodesic.training.objects import pack, unpack
 from known_returns import LEARNER, varied_returns
 from run_files import contents
 
@@ -120,6 +121,22 @@ def test_registered_environments_are_sent_along(monkeypatch):
         assert type(objects.task.make().unwrapped).__name__ == "Registered"
     finally:
         del gym.registry["Registered-v0"]
+
+
+def test_registered_parts_are_sent_along(monkeypatch):
+    class Mine(gd.curricula.TargetOnly):
+        """Local to this test, as a class in a script is to its process."""
+
+    registry = gd.curricula.REGISTRY
+    monkeypatch.setattr(registry, "_values", dict(registry._values))
+    gd.curricula.register("mine", Mine)
+    packed = pack([objects_of(load("maze"), "mine")])
+    monkeypatch.undo()
+    assert "mine" not in registry
+    monkeypatch.setattr(registry, "_values", dict(registry._values))
+    unpack(packed)
+    unpack(packed)  # a worker receives it with every job
+    assert registry.get("mine").__doc__ == Mine.__doc__
 
 
 def test_an_object_that_cannot_be_sent_is_refused():

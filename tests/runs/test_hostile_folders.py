@@ -13,7 +13,9 @@ KINDS = dict(hostile.kinds())
 REPORTED = (
     "task in a file", "method in a module", "pickle of an SB3 model", "link to a folder at figures",
     "pipe at stages.csv", "link to a file at report.html", "layout /dev/zero", "n_envs 1000000000",
-    "escape codes in names", "mathtext in names", "formula in names",
+    "escape codes in names", "mathtext in names", "formula in names", "letters of another script in names",
+    "episodes.csv of holes", "curriculum.npz of holes", "a name for every stage", "inf in a table",
+    "a folder like a temporary file",
 )  # fmt: skip
 
 

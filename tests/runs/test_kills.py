@@ -45,7 +45,10 @@ def ends(job):
     for folder in job.folders:
         assert finished(folder)
         kept = checkpoint.load(checkpoint_path(folder))
-        found.append((contents(folder), {name: array.tobytes() for name, array in kept.arrays.items()}))
+        assert kept.arrays.keys() >= {"device", "best/device"}
+        found.append(
+            (contents(folder), {name: array.tobytes() for name, array in kept.arrays.items()}, kept.meta["best"])
+        )
         assert not [path for path in folder.rglob(".*") if path.is_file()]  # no lock, no temporary file
     return found
 

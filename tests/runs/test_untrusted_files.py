@@ -203,6 +203,10 @@ INVALID_ARRAYS = {
                              "curriculum/distribution/weights": np.full(3, 1 / 3)},
     "negative weights": {"curriculum/distribution/weights": np.array([-1.0])},
     "no distribution": {"curriculum/distribution/points": None},
+    "best policy of another shape": {"best/device": np.zeros(3)},
+    "best policy that is not a number": {"best/device": np.full(2, np.nan)},
+    "best policy of another name": {"best/evil": np.zeros(2)},
+    "best policy in the place of a curriculum": {"best/curriculum/alpha": np.array(0.5)},
     "waiting episodes of another dimension": waiting(contexts=np.zeros((1, 7))),
     "waiting episodes with starts of another shape": {"waiting/started": np.zeros((2, 2))},
     "waiting episode of negative length": waiting(lengths=np.array([-3])),
@@ -244,6 +248,10 @@ INVALID_META = {
     "negative number of stages": {"stages": {"count": -1, "digest": ""}},
     "another run": {"config": {"task": "evil"}},
     "score that is a string": {"train_score": "good"},
+    "no best policy": {"best": None},
+    "best score that is a list": {"best": {"recent": [], "score": [1], "step": 0}},
+    "best policy of a negative step": {"best": {"recent": [], "score": 1.0, "step": -1}},
+    "deep nesting": {"updates": json.loads("[" * 100 + "]" * 100)},
 }
 
 
@@ -378,6 +386,7 @@ def test_a_teachers_folder_is_validated_too(tmp_path):
     path = checkpoint_path(tmp_path / "run")
     kept = checkpoint.load(path)
     shutil.copytree(tmp_path / "run", tmp_path / "good")
+    path.with_name("previous.npz").unlink(missing_ok=True)
     for arrays, meta in (
         ({"evil": np.zeros(1)}, {}),
         ({"curriculum/stage": np.array(-1)}, {}),
@@ -407,9 +416,12 @@ def mixed_teacher(folder):
 @pytest.mark.parametrize("meta", [{"step": -1}, {"samples": "x"}, {"started": 1.5}, {"evaluated": 2}])
 def test_a_teacher_refuses_a_checkpoint_before_it_cuts_the_tables(tmp_path, meta):
     teacher = mixed_teacher(tmp_path / "run")
-    teacher.report(teacher.sample(4), np.ones(4), np.ones(4))  # rows that the checkpoint does not have
     teacher.close()
     kept = checkpoint.load(checkpoint_path(tmp_path / "run"))
+    teacher = mixed_teacher(tmp_path / "run")
+    teacher.report(teacher.sample(4), np.ones(4), np.ones(4))  # rows that this checkpoint does not have
+    teacher.close()
+    shutil.rmtree(checkpoint_path(tmp_path / "run").parent)
     checkpoint.save(checkpoint_path(tmp_path / "run"), kept.arrays, {**kept.meta, **meta})
     before = everything(tmp_path / "run")
     with pytest.raises(CheckpointError):

@@ -272,7 +272,7 @@ BAD = [
     (lambda: gd.EvaluationSettings(episodes=0), "expected episodes to be a positive integer, got 0"),
     (
         lambda: gd.EvaluationSettings(policy="greedy"),
-        "expected the policy of an evaluation to be one of deterministic, stochastic; got 'greedy'",
+        "expected policy to be one of deterministic, stochastic; got 'greedy'",
     ),
     (
         lambda: gd.TrainingSettings(methods={"gradient": 3}),

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import geodesic as gd
+from geodesic.analysis.outcomes import jumping
+from geodesic.analysis.verdict import verdict_of
 from geodesic.errors import CheckpointError, InvalidInput, RunWarning
 from geodesic.records import RunFolder, load_run, read_config
 from geodesic.records.files import read_json
-from geodesic.report.text import jumping
 from geodesic.training.configure import configure, objects_of
 from geodesic.training.session import CurriculumSession, TrainingStats, continue_run
 from geodesic.training.trainer import Evaluation
@@ -198,7 +199,9 @@ def test_a_path_that_jumps_is_warned_about_once_and_recorded(tmp_path):
     np.testing.assert_array_equal(numbers["jump"], [np.nan, np.nan, np.nan, np.nan, 1.0])
     assert numbers["hop"].max() > 0.8
     assert numbers["distance to target"][-1] == 0.0
-    assert jumping([run]) == [f"{config.label}: the path of 1 of 1 seed jumped; try another metric"]
+    line = f"{config.label}: the path of 1 of 1 seed jumped; try another metric"
+    assert jumping([run]) == [line]
+    assert f"{line}." in verdict_of([run]).lines
 
 
 def test_a_folder_with_another_run_is_refused_and_unchanged(tmp_path):

@@ -245,6 +245,27 @@ def test_a_loop_that_never_saves_is_saved_automatically(tmp_path, monkeypatch):
     assert gd.Teacher(task(), "gradient:step=0.25:window=10", out=tmp_path).step == first.step
 
 
+def test_a_loop_that_never_saves_is_saved_when_it_closes(tmp_path):
+    first = gd.Teacher(task(), "gradient:step=0.25:window=10", out=tmp_path)
+    practise(first, 3)
+    first.close()
+    again = gd.Teacher(task(), "gradient:step=0.25:window=10", out=tmp_path)
+    assert (again.step, again.stage) == (first.step, 1)
+    again.close()
+    again.close()  # a second time does nothing
+
+
+def test_a_saved_agent_is_kept_until_it_is_saved_again(tmp_path, monkeypatch):
+    first = gd.Teacher(task(), out=tmp_path)
+    first.save({"weights": np.arange(3.0)})
+    first.close()
+    monkeypatch.setattr("geodesic.training.teacher.AUTOSAVE", -1.0)
+    second = gd.Teacher(task(), out=tmp_path)
+    practise(second, 1)
+    second.close()
+    assert gd.Teacher(task(), out=tmp_path).restored["weights"].tolist() == [0.0, 1.0, 2.0]
+
+
 def test_a_folder_has_one_teacher_at_a_time(tmp_path):
     first = gd.Teacher(task(), out=tmp_path)
     with pytest.raises(InvalidInput, match=r"is being written by process \d+ on .*"):

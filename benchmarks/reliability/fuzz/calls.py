@@ -37,6 +37,7 @@ MORE = (  # public, but not in the modules above
 SKIPPED = {  # callables whose text ends like this, and why
     "gd.ContextualMDP": "is subclassed",
     "envs.EnvSpec": "describes a class of this package",
+    "gd.Result": "is made by train, compare and load",
     "learners.Transitions": "is made by the trainers",
     "metrics.make": "tasks call it with themselves",
     ".length": "solvers call it with distances and masses that they have computed",

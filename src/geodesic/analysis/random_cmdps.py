@@ -41,7 +41,7 @@ class Problem:
     def solve(cmdp: TabularCMDP, gamma: float, source: ArrayLike, target: ArrayLike) -> Problem:
         """Find the optimal policy, its distance, and the geodesic between two sets of starts."""
         best = optimal(cmdp, gamma)
-        metric = distance(cmdp, best, gamma)
+        metric = contextual_distance(cmdp, best, gamma)
         states = np.arange(len(best))
         ends = [Particles.categorical(np.isin(states, part) * 1.0) for part in (source, target)]
         return Problem(cmdp, gamma, best, metric, Geodesic(ends[0], ends[1], metric))
@@ -197,11 +197,6 @@ def random_problem(rng: np.random.Generator, n: int, slip: float, gamma: float) 
     cmdp = random_cmdp(rng, n, slip, gamma)
     order = np.argsort(-optimal_values(cmdp, gamma))
     return Problem.solve(cmdp, gamma, order[1:3], order[-2:])
-
-
-def distance(cmdp: TabularCMDP, policy: FloatArray | IndexArray, gamma: float) -> Matrix:
-    """Compute d under a policy, by the deterministic solver if CMDP and policy are deterministic."""
-    return contextual_distance(cmdp, policy, gamma)
 
 
 def as_probabilities(chain: FloatArray | IndexArray) -> FloatArray:

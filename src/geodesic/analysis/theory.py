@@ -13,18 +13,11 @@ from typing import Generic, TypeVar
 import numpy as np
 from scipy.linalg import solve_banded
 
-from geodesic.analysis.random_cmdps import (
-    Corridor,
-    Problem,
-    as_probabilities,
-    distance,
-    random_problem,
-    values,
-)
+from geodesic.analysis.random_cmdps import Corridor, Problem, as_probabilities, random_problem, values
 from geodesic.checks import FloatArray, as_count, as_integer, as_rng
 from geodesic.contexts import Particles
 from geodesic.coupling.plans import IndexArray
-from geodesic.metrics.bisimulation import TabularCMDP
+from geodesic.metrics.bisimulation import TabularCMDP, contextual_distance
 from geodesic.metrics.graph import Matrix
 from geodesic.transport.geodesic import wasserstein
 
@@ -172,7 +165,7 @@ def _cases(problem: Problem, rng: np.random.Generator) -> Iterator[Case]:
     yield Case(problem, problem.best, values(cmdp, problem.best, gamma), problem.metric)
     single = np.asarray(rng.integers(0, actions, n), dtype=np.intp)
     for policy in (single, rng.dirichlet(np.ones(actions), n)):
-        yield Case(problem, policy, values(cmdp, policy, gamma), distance(cmdp, policy, gamma))
+        yield Case(problem, policy, values(cmdp, policy, gamma), contextual_distance(cmdp, policy, gamma))
 
 
 def _steps(problems: Sequence[AnyProblem]) -> Iterator[Step[AnyProblem]]:
@@ -223,7 +216,7 @@ def solvers(problems: list[Problem]) -> Finding:
     for problem in (problem for problem in problems if problem.cmdp.deterministic):
         cmdp = problem.cmdp
         steps = np.eye(len(cmdp.rewards))[cmdp.transitions]
-        other = distance(TabularCMDP(cmdp.rewards, steps, cmdp.initial), problem.best, problem.gamma)
+        other = contextual_distance(TabularCMDP(cmdp.rewards, steps, cmdp.initial), problem.best, problem.gamma)
         errors.append(float(np.abs(other.M - problem.metric.M).max()))
     return _error(STATED, "Its two solvers", "the deterministic and the stochastic solver agree.", errors)
 

@@ -9,7 +9,6 @@ import io
 import os
 import shlex
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from geodesic import __version__
 from geodesic.checks import as_path
 from geodesic.cli import commands
-from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning, printable
+from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, printable
 from geodesic.runs.stopping import termination_interrupts
 from geodesic.runtime import configure_process
+from geodesic.training.best import WHICH
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,7 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = parser().parse_args(words)
     options.line = shlex.join(["geodesic", *words])
-    warnings.formatwarning = _format_warning
     configure_process()
     try:
         with termination_interrupts():
@@ -96,15 +95,6 @@ def _console() -> Console:
     from geodesic.report.terminal import SafeConsole
 
     return SafeConsole(markup=False, highlight=False, soft_wrap=True)
-
-
-def _format_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
-) -> str:
-    """A warning about a run in one line, without the place in the code that noticed it."""
-    if issubclass(category, RunWarning):
-        return f"geodesic: {' '.join(str(message).split())}\n"
-    return f"{filename}:{lineno}: {category.__name__}: {message}\n"
 
 
 def _replace_unencodable() -> None:
@@ -186,6 +176,15 @@ def parser() -> Parser:
     )
     text += "method by what it has (default: five steps)"
     add("--at", action="append", metavar="MOMENTS", help=text)
+    add("--trust", action="store_true", help=TRUST)
+    add = command("export", commands.export, "write a trained policy to a file that other programs can use")
+    add("folder", metavar="DIR", type=_path, help="folder of a run or a comparison, whatever trained it")
+    text = "ends with .npz for NumPy, .onnx, or .zip for Stable-Baselines3 (default: policy.npz)"
+    add("--out", type=_path, default=Path("policy.npz"), metavar="FILE", help=text)
+    add("--seed", type=int, help="the run of this seed (default: the first one)")
+    add("--method", help="the run of this method, by its label in the table (default: the first one)")
+    text = "the policy with the best smoothed evaluation on the target, or the last one (default: %(default)s)"
+    add("--which", default=WHICH[0], choices=WHICH, help=text)
     add("--trust", action="store_true", help=TRUST)
     add = command("watch", commands.watch_runs, "show the progress of the runs in a folder until none is running")
     add("folder", metavar="DIR", type=_path, help="folder of a run, of a comparison, or of several of them")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from geodesic import curricula, learners, metrics, tasks
 from geodesic.checks import as_integer, as_positive
 from geodesic.errors import InvalidInput, RunFailed
-from geodesic.records import RunConfig, check_origin, finished, load_comparison, read_config, trackers
+from geodesic.records import RunConfig, check_origin, finished, load_comparison, load_run, read_config, trackers
 from geodesic.records.config import BACKENDS
 from geodesic.runs.compare import Methods, Outcome, compare, expand_methods, plan_comparison, run_folder
 from geodesic.runs.config import default_folder, read_file, slug
@@ -99,6 +99,15 @@ def report(options: argparse.Namespace, console: Console) -> None:
     console.print(f"  wrote {page}")
 
 
+def export(options: argparse.Namespace, console: Console) -> None:
+    """Write a trained policy to a file."""
+    from geodesic.api import load
+
+    result = load(options.folder, options.trust)
+    for path in result.export(options.out, options.seed, options.method, options.which):
+        console.print(f"  wrote {path}")
+
+
 def watch_runs(options: argparse.Namespace, console: Console) -> None:
     """Show the progress of runs; Ctrl-C ends this command and not the runs."""
     from geodesic.report.progress import watch
@@ -141,8 +150,10 @@ def run_one(options: argparse.Namespace, console: Console) -> None:
                 _train(folder, config, begin, options, console)
         if stop.asked:
             raise KeyboardInterrupt
+        from geodesic.analysis.verdict import verdict_of
         from geodesic.report.figures import write_run_figures
 
+        console.print(verdict_of([load_run(folder)]).text)
         for path in [folder, *write_run_figures(folder, trust=True)]:  # `_new` and `_resumed` have checked its code
             console.print(f"  wrote {path}")
     except KeyboardInterrupt:
@@ -371,10 +382,12 @@ def _report(console: Console, task: tasks.Task, out: Path, failed: dict[str, str
 
 def _show(console: Console, task: tasks.Task, out: Path, cvar: float | None) -> str:
     """Print the tables and draw the figures; the tables in Markdown."""
+    from geodesic.analysis.outcomes import at_source, jumping
     from geodesic.analysis.statistics import summarise
+    from geodesic.analysis.verdict import verdict_of
     from geodesic.report.figures import write_comparison_figures
     from geodesic.report.tables import cvar_table, format_table, infeasible_table, write_exports
-    from geodesic.report.text import at_source, jumping, sparklines
+    from geodesic.report.text import sparklines
     from geodesic.runs.cvar import worst_contexts
 
     runs = load_comparison(out)
@@ -385,11 +398,11 @@ def _show(console: Console, task: tasks.Task, out: Path, cvar: float | None) -> 
 
     def results(markdown: bool) -> str:
         tables = format_table(rows, markdown), infeasible_table(runs, markdown), cvar_table(worst, markdown)
-        return "\n\n".join(filter(None, [*tables, "\n".join([*at_source(runs), *jumping(runs)])]))
+        return "\n\n".join(filter(None, tables))
 
-    curves = "\n".join(sparklines(runs))
-    for line in "\n\n".join(filter(None, [results(markdown=False), curves])).splitlines():
+    shown = [results(markdown=False), "\n".join(sparklines(runs)), verdict_of(runs).text]
+    for line in "\n\n".join(filter(None, shown)).splitlines():
         console.print(line)
     for path in [out, *write_exports(out, rows, runs), *write_comparison_figures(out, task, runs=runs)]:
         console.print(f"  wrote {path}")
-    return results(markdown=True)
+    return "\n\n".join(filter(None, [results(markdown=True), "\n".join([*at_source(runs), *jumping(runs)])]))

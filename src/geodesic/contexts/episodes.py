@@ -29,6 +29,7 @@ from geodesic.errors import InvalidInput
 
 Score = Literal["return", "discounted_return", "success"]
 SCORES: tuple[str, ...] = get_args(Score)
+SCORE_NAMES = {"return": "return", "discounted_return": "discounted return", "success": "success rate"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geodesic.checks import Count, Fraction, Positive, check
+from geodesic.checks import Count, Fraction, Positive
 from geodesic.contexts import BoundedSpace, EpisodeBatch, FloatArray, Particles, are_drawn_from
 from geodesic.curricula.base import Curriculum, Wrapper, WrapperState
 from geodesic.curricula.regression import NadarayaWatson
@@ -79,7 +79,6 @@ class AutoThreshold(Wrapper[AutoThresholdState]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self, method=Curriculum, easy=Particles)
         if not self.method.follows_threshold:
             raise InvalidInput(f"expected a method whose threshold may change, got {type(self.method).__name__}")
         if self.easy.dim != self.target.dim:

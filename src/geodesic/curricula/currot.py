@@ -107,12 +107,7 @@ class CURROT(Constrained):
         return moved
 
     def _around(
-        self,
-        points: FloatArray,
-        goals: FloatArray,
-        ahead: FloatArray,
-        model: NadarayaWatson,
-        rng: np.random.Generator,
+        self, points: FloatArray, goals: FloatArray, ahead: FloatArray, model: NadarayaWatson, rng: np.random.Generator
     ) -> FloatArray:
         """The good place nearest to its goal for each point (n, d), no farther away than its step `ahead` (n, d).
 

@@ -39,7 +39,8 @@ class GoalGAN(Curriculum[GoalGANState]):
     not forgotten. An episode succeeds if the environment says so, else if its score exceeds the threshold.
 
     Differs from the paper: it repeats each goal a few times to estimate its success; here success is averaged over the
-    `neighbours` nearest contexts. The optimizer is reset at each fit.
+    `neighbours` nearest contexts. The optimizer is reset at each fit. Networks are smaller and trained otherwise than
+    the authors', which are `form="original"`; which of the two learns more is undecided (docs/results.md).
 
     Args:
         source: Goals that the generator is pretrained on.
@@ -67,7 +68,7 @@ class GoalGAN(Curriculum[GoalGANState]):
     p_old: Fraction = 0.05
     memory: Size = 200
     neighbours: Count = 5
-    form: Literal["original", "small"] = "original"
+    form: Literal["original", "small"] = "small"
     fit_steps: Count | None = None
     pretrain_steps: Count | None = None
     particles: Size = 500

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
-from importlib import import_module, resources
+from importlib import resources
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from geodesic.checks import as_name
-from geodesic.errors import InvalidInput, format_error
+from geodesic.checks import as_name, read_text
+from geodesic.errors import InvalidInput, format_error, short_repr
+from geodesic.registry import lazy_attributes
 
 
 @dataclass(frozen=True)
@@ -47,16 +49,14 @@ def _read_specs() -> dict[str, EnvSpec]:
 
 REGISTRY: dict[str, EnvSpec] = _read_specs()
 
-# Adapters of other libraries' environments, by name only: they need extras.
-ADAPTERS = {"from_gymnax": "geodesic.integrations.gymnax", "from_brax": "geodesic.integrations.brax"}
+FILES = {"layout": 4096}  # options that may name a file, and the most characters it may have
 
 __all__ = ["REGISTRY", "EnvSpec", "from_brax", "from_gymnax", "make", "make_gymnasium", "make_vector", "register"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in ADAPTERS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(ADAPTERS[name]), name)
+# Adapters of other libraries' environments, by name only: they need extras.
+ADAPTERS = {"from_gymnax": "geodesic.integrations.gymnax", "from_brax": "geodesic.integrations.brax"}
+__getattr__ = lazy_attributes(__name__, ADAPTERS)
 
 
 def __dir__() -> list[str]:
@@ -82,6 +82,36 @@ def make(name: str, **options: Any) -> Any:
         return resolve_name(spec.reference)(**options)
     except TypeError as error:
         raise InvalidInput(f"expected options of the environment {name}: {format_error(error)}") from error
+
+
+def option_text(key: str, value: Any) -> Any:
+    """The value of an option, with a file replaced by its text, so that a run keeps what it was trained on.
+
+    Args:
+        key: The name of the option.
+        value: Its value. For an option in `FILES`, a string without a line break is the path of a file.
+
+    Returns:
+        The text of the file, or the value itself.
+
+    Raises:
+        InvalidInput: If the text is too long, or cannot be read from a regular file.
+    """
+    if key not in FILES or not isinstance(value, str):
+        return value
+    if "\n" not in value:
+        try:
+            text = read_text(Path(value), FILES[key]).strip()
+            if "\n" not in text:  # it would be taken for a path, and messages would show it
+                raise InvalidInput("expected several lines, got one")
+            return text
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"expected a {key} as a string, or a file that holds one, got {short_repr(value)}: {error}"
+            ) from error
+    if len(value) > FILES[key]:
+        raise InvalidInput(f"expected a {key} of at most {FILES[key]} characters, got {len(value)}")
+    return value
 
 
 def make_gymnasium(name: str, render_mode: str | None = None, **options: Any) -> gym.Env[Any, Any]:

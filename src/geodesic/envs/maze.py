@@ -13,8 +13,8 @@ from jax import Array
 from numpy.typing import NDArray
 
 from geodesic.contexts import ContextSpace, FloatArray, IntArray, Particles, Plot
+from geodesic.envs import option_text
 from geodesic.envs.cmdp import ContextualMDP
-from geodesic.envs.options import option_text
 from geodesic.errors import InvalidInput
 from geodesic.metrics import Graph, LearnedMetric, Matrix, Metric, TabularCMDP, contextual_distance
 

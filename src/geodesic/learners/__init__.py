@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from geodesic.checks import check_instance
 from geodesic.errors import InvalidInput, UnknownName, format_error, short_repr
-from geodesic.registry import Registry, is_reference
+from geodesic.registry import Registry, is_reference, lazy_attributes
 
 if TYPE_CHECKING:
     from geodesic.learners.base import Learner as Learner
@@ -31,10 +30,7 @@ DEFAULT = ("ppo", {"n_envs": 16, "rollout": 128, "batch_size": 256, "normalize_o
 __all__ = ["REGISTRY", "Learner", "Transitions", "describe", "make", "names", "register"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in ("Learner", "Transitions"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("geodesic.learners.base"), name)
+__getattr__ = lazy_attributes(__name__, dict.fromkeys(("Learner", "Transitions"), "geodesic.learners.base"))
 
 
 def __dir__() -> list[str]:
@@ -66,10 +62,7 @@ def names() -> dict[str, str]:
     Returns:
         A one-line description of each, by name.
     """
-    docs = {name: REGISTRY.known(name).__doc__ or "" for name in REGISTRY if name not in SUMMARIES}
-    registered = {name: doc.strip().partition("\n")[0] for name, doc in docs.items()}
-    announced = {name: f"from {point.value.partition(':')[0]}" for name, point in REGISTRY.announced().items()}
-    return announced | SUMMARIES | registered
+    return REGISTRY.descriptions(SUMMARIES)
 
 
 def make(name: str, options: Mapping[str, Any]) -> Learner:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
@@ -70,19 +71,9 @@ def as_net(value: object, name: str) -> tuple[int, ...]:
     return sizes
 
 
-def as_envs(value: object, name: str) -> int:
-    """Check a number of environments that are stepped together."""
-    return as_count(value, name, 2**15)
-
-
-def as_activation(value: object, name: str) -> str:
-    """Check the name of an activation function."""
-    return as_name(value, name, ACTIVATIONS)
-
-
 Net = Annotated[tuple[int, ...], as_net]
-Envs = Annotated[int, as_envs]
-Activation = Annotated[str, as_activation]
+Envs = Annotated[int, partial(as_count, most=2**15)]
+Activation = Annotated[str, partial(as_name, known=ACTIVATIONS)]
 
 
 class Moments(NamedTuple):
@@ -100,6 +91,23 @@ class Moments(NamedTuple):
 
 
 Running = Moments | tuple[()]  # empty where observations are not normalised
+
+
+class ActingNetwork(NamedTuple):
+    """The part of a learner's state that chooses deterministic actions.
+
+    Args:
+        layers: The layers from observation to output. Discrete actions take the largest output; continuous ones the
+            first outputs.
+        activation: The function between layers.
+        moments: Moments by which observations are normalised; empty if they are not.
+        squash: Whether tanh maps outputs into the bounds of the actions; otherwise they are clipped.
+    """
+
+    layers: list[Layer]
+    activation: str
+    moments: Running
+    squash: bool
 
 
 def initial_moments(n_obs: int) -> Moments:

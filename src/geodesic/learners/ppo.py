@@ -152,6 +152,18 @@ class PPO(Hyperparameters):
         output = self._actor(state.params, normalize(state.moments, obs))
         return output if "log_std" in state.params else output.argmax(axis=-1)
 
+    def network(self, state: PPOState) -> networks.ActingNetwork:
+        """Return the network that `policy` evaluates, from which policies are exported.
+
+        Args:
+            state: The learner's state.
+
+        Returns:
+            Its layers, and how their output becomes an action.
+        """
+        layers = [*state.params.get("trunk", ()), *state.params["actor"]]
+        return networks.ActingNetwork(layers, self.activation, state.moments, squash=False)
+
     def update(self, state: PPOState, transitions: Transitions, key: Key) -> tuple[PPOState, Metrics]:
         """Take the gradient steps of all epochs on one rollout; see `Learner.update`.
 

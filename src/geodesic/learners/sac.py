@@ -172,6 +172,17 @@ class SAC(Hyperparameters):
         mean, _ = self._gaussian(state.agent.actor, normalize(state.moments, obs))
         return unscale(jnp.tanh(mean), state)
 
+    def network(self, state: SACState) -> networks.ActingNetwork:
+        """Return the network that `policy` evaluates, from which policies are exported.
+
+        Args:
+            state: The learner's state.
+
+        Returns:
+            Its layers, and how their output becomes an action.
+        """
+        return networks.ActingNetwork(state.agent.actor, self.activation, state.moments, squash=True)
+
     def update(self, state: SACState, transitions: Transitions, key: Key) -> tuple[SACState, Metrics]:
         """Store one rollout, then take gradient steps if more than `learning_starts` steps were seen.
 

@@ -197,9 +197,4 @@ def descriptions() -> dict[str, str]:
     Returns:
         The standard metrics, then registered ones, then those that installed packages announce.
     """
-    lines = {name: metric.description for name, metric in STANDARD.items()}
-    for name in REGISTRY.names():
-        value = REGISTRY.known(name)
-        announced = "" if value is not None else f"from {REGISTRY.announced()[name].value}"
-        lines.setdefault(name, announced or (value.__doc__ or "").strip().split("\n")[0])
-    return lines
+    return REGISTRY.descriptions({name: metric.description for name, metric in STANDARD.items()})

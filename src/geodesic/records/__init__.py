@@ -9,28 +9,10 @@ from geodesic.records.reader import RunResult, by_label, load_comparison, load_r
 from geodesic.records.schema import StageDistribution, checkpoint_path, finished, generations, run_exists
 from geodesic.records.writer import RunFolder, check_recorded_config
 
-__all__ = [
-    "Checkpoint",
-    "FolderLock",
-    "RunConfig",
-    "RunFolder",
-    "RunResult",
-    "StageDistribution",
-    "run_exists",
-    "by_label",
-    "check_origin",
-    "check_recorded_config",
-    "checkpoint_path",
-    "config_in",
-    "finished",
-    "generations",
-    "load_comparison",
-    "load_run",
-    "read_config",
-    "read_json",
-    "versions",
-    "write_json",
-]
+__all__ = ["RunConfig", "config_in", "read_config", "versions"]
+__all__ += ["Checkpoint", "FolderLock", "RunFolder", "StageDistribution", "check_origin", "check_recorded_config"]
+__all__ += ["checkpoint_path", "finished", "generations", "read_json", "run_exists", "write_json"]
+__all__ += ["RunResult", "by_label", "load_comparison", "load_run"]
 
 
 def __dir__() -> list[str]:

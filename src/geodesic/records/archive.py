@@ -16,7 +16,7 @@ import os
 import re
 import struct
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -71,12 +71,12 @@ Check = Callable[[Headers], None]  # refuses unexpected members before they are 
 
 
 def read_archive(
-    path: Path, check: Check, checked: bool = True, only: str | None = None, most: int | None = None
+    path: Path, check: Check, checked: bool = True, only: Container[str] | None = None, most: int | None = None
 ) -> Arrays:
     """All arrays of an archive from any source.
 
     check: refuses unexpected members, before any data is read. checked: whether there must be a checksum. only: the
-    name of a single array to read. most: the most bytes that the file may have.
+    names of the arrays to read, if not all are needed. most: the most bytes that the file may have.
     """
     try:
         with open_plain(path, most) as file:
@@ -85,9 +85,8 @@ def read_archive(
                 members = _members(archive, os.fstat(file.fileno()).st_size)
                 headers = {name: _header(archive, info) for name, info in members.items()}
                 check(headers)
-                return {
-                    name: _array(archive, info, headers[name]) for name, info in members.items() if only in (None, name)
-                }
+                wanted = members if only is None else {name: members[name] for name in members if name in only}
+                return {name: _array(archive, info, headers[name]) for name, info in wanted.items()}
     except FileNotFoundError:
         raise CheckpointError(f"expected an archive of arrays at {path}, found none") from None
     except GeodesicError:

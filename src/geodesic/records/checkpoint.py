@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from geodesic.checks import LARGEST, MOST
 from geodesic.contexts import Arrays
 from geodesic.errors import CheckpointError, format_error
 from geodesic.records.archive import Check, Header, Headers, read_archive, write_archive
+from geodesic.records.files import parse_json
+from geodesic.records.schema import generations
 
 Json = dict[str, Any]
 Tree = Any  # of arrays: nested tuples, lists and dictionaries, as JAX knows them
@@ -38,8 +40,12 @@ class Checkpoint:
 
     def number(self, *place: str) -> float:
         """A number; NaN if there was none yet."""
-        fits = lambda value: type(value) in (int, float) and not abs(value) > LARGEST  # noqa: E731
-        return float(self._at(place, "a number", fits))
+        return float(self._at(place, "a number", _is_number))
+
+    def numbers(self, *place: str) -> list[float]:
+        """A list of numbers, as `number` takes them."""
+        fits = lambda value: isinstance(value, list) and all(map(_is_number, value))  # noqa: E731
+        return [float(value) for value in self._at(place, "numbers", fits)]
 
     def string(self, *place: str) -> str:
         """A string."""
@@ -60,6 +66,10 @@ class Checkpoint:
         return value
 
 
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and not abs(value) > LARGEST
+
+
 def _are_strings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
@@ -70,8 +80,11 @@ def save(path: Path, arrays: Arrays, meta: Json, keep: Path | None = None) -> No
     write_archive(path, {**arrays, _META: text}, keep)
 
 
-def load(path: Path, check: Check = lambda headers: None, meta_only: bool = False) -> Checkpoint:
-    """Read what `save` wrote; a file that is damaged, foreign or refused by `check` raises `CheckpointError`."""
+def load(path: Path, check: Check = lambda headers: None, only: Collection[str] | None = None) -> Checkpoint:
+    """Read what `save` wrote; a file that is damaged, foreign or refused by `check` raises `CheckpointError`.
+
+    only: the names of the arrays to read, if not all are needed.
+    """
     if not path.exists():
         raise CheckpointError(f"expected a checkpoint at {path}, found none")
 
@@ -81,15 +94,26 @@ def load(path: Path, check: Check = lambda headers: None, meta_only: bool = Fals
             raise CheckpointError(f"foreign checkpoint {path}: expected format {FORMAT}")
         check({name: header for name, header in headers.items() if name != _META})
 
-    arrays = read_archive(path, check_all, only=_META if meta_only else None)
+    arrays = read_archive(path, check_all, only=None if only is None else {*only, _META})
     try:
-        meta = json.loads(arrays.pop(_META).tobytes())
+        meta = parse_json(arrays.pop(_META).tobytes())
         form = meta.pop("format")
     except (ValueError, RecursionError, KeyError, AttributeError, TypeError) as error:
         raise CheckpointError(f"damaged or foreign checkpoint {path}: {format_error(error)}") from error
     if form != FORMAT:
         raise CheckpointError(f"foreign checkpoint {path}: expected format {FORMAT}, got {form!r:.40}")
     return Checkpoint(path, arrays, meta)
+
+
+def load_newest(folder: Path, check: Check = lambda headers: None, only: Collection[str] | None = None) -> Checkpoint:
+    """The newest complete checkpoint of a run folder, which another process may be writing."""
+    latest, previous = generations(folder)
+    try:
+        return load(latest, check, only)
+    except CheckpointError:
+        if not previous.exists():
+            raise
+        return load(previous, check, only)
 
 
 def flatten(prefix: str, tree: Tree) -> Arrays:

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from geodesic.checks import (
+    Count,
+    Discount,
+    Number,
     as_count,
     as_name,
-    as_number,
     as_seed,
     as_string,
     as_strings,
+    check_fields,
     check_instance,
-    optional,
+    is_number,
 )
-from geodesic.contexts import SCORES
-from geodesic.curricula.base import Threshold, as_threshold
+from geodesic.contexts import SCORE_NAMES, Score
+from geodesic.curricula.base import AUTO, Threshold, as_threshold
 from geodesic.errors import InvalidInput, UnknownName, short_repr
 from geodesic.records.files import read_json
+from geodesic.tasks.task import Policy
 
 PACKAGES = ("geodesic-rl", "numpy", "scipy", "jax", "jaxlib", "optax", "pot", "scikit-learn", "gymnasium")
 BACKENDS = {
@@ -34,38 +39,21 @@ BACKENDS = {
     "sbx": "PPO and SAC from SBX, which is Stable-Baselines3 in JAX",
 }
 LOOPS = ("own", "rllib")  # backends whose training loop is not ours
-POLICIES = ("deterministic", "stochastic")
 LONGEST_NAME = 255  # characters of what tables, figures and folders call something
 LONGEST_REFERENCE = 8192  # characters of what leads to a task or a part, with its options
 MOST_ITERATIONS = 10**6  # of a segment, for whose episodes memory is taken
 MOST_EPISODES = 10**4  # of an evaluation, which are played at once: some 20 kB each
 
-Rule = Callable[[Any, str], Any]
 
-
-def _text(most: int) -> Rule:
-    def rule(value: object, name: str) -> str:
-        text = as_string(value, name)
-        if len(text) > most:
-            raise InvalidInput(f"expected {name} of at most {most} characters, got {len(text)}")
-        return text
-
-    return rule
-
-
-_name, _reference = _text(LONGEST_NAME), _text(LONGEST_REFERENCE)
+def _text(value: object, name: str, most: int = LONGEST_NAME) -> str:
+    text = as_string(value, name)
+    if len(text) > most:
+        raise InvalidInput(f"expected {name} of at most {most} characters, got {len(text)}")
+    return text
 
 
 def _names(value: object, name: str) -> list[str]:
-    return [_name(each, f"each of {name}") for each in as_strings(value, name)]
-
-
-def _at_most(most: int) -> Rule:
-    return lambda value, name: as_count(value, name, most)
-
-
-def _one_of(*names: str) -> Rule:
-    return lambda value, name: as_name(value, name, names)
+    return [_text(each, f"each of {name}") for each in as_strings(value, name)]
 
 
 def _options(value: object, name: str) -> dict[str, Any]:
@@ -84,10 +72,9 @@ def _fingerprints(value: object, name: str) -> dict[str, str]:
     return fingerprints
 
 
-def _discount(value: object, name: str) -> float:
-    if not 0 < as_number(value, name) <= 1:
-        raise InvalidInput(f"expected {name} in (0, 1], got {short_repr(value)}")
-    return float(as_number(value, name))
+Name = Annotated[str, _text]
+Reference = Annotated[str, partial(_text, most=LONGEST_REFERENCE)]
+Options = Annotated[dict[str, Any], _options]
 
 
 @dataclass(frozen=True)
@@ -122,32 +109,43 @@ class RunConfig:
             them again.
     """
 
-    task: str = field(metadata={"rule": _reference})
-    name: str = field(metadata={"rule": _name})
-    contexts: list[str] = field(metadata={"rule": _names})
-    method: str = field(metadata={"rule": _reference})
-    label: str = field(metadata={"rule": _name})
-    seed: int = field(metadata={"rule": as_seed})
-    steps: int = field(metadata={"rule": as_count})
-    threshold: Threshold = field(metadata={"rule": as_threshold})
-    solved: float | None = field(metadata={"rule": optional(as_number)})
-    score: str = field(metadata={"rule": _one_of(*SCORES)})
-    discount: float = field(metadata={"rule": _discount})
-    metric: str | None = field(metadata={"rule": optional(_reference)})
-    backend: str = field(metadata={"rule": _one_of(*BACKENDS, *LOOPS)})
-    learner: str | None = field(metadata={"rule": optional(_reference)})
-    segment: int = field(metadata={"rule": _at_most(MOST_ITERATIONS)})
-    eval_every: int = field(metadata={"rule": as_count})
-    eval_episodes: int = field(metadata={"rule": _at_most(MOST_EPISODES)})
-    eval_policy: str = field(metadata={"rule": _one_of(*POLICIES)})
-    categories: dict[str, list[str]] = field(default_factory=dict, metadata={"rule": _categories})
-    options: dict[str, Any] = field(default_factory=dict, metadata={"rule": _options})
-    learner_options: dict[str, Any] = field(default_factory=dict, metadata={"rule": _options})
-    objects: dict[str, str] = field(default_factory=dict, metadata={"rule": _fingerprints})
+    task: Reference
+    name: Name
+    contexts: Annotated[list[str], _names]
+    method: Reference
+    label: Name
+    seed: Annotated[int, as_seed]
+    steps: Count
+    threshold: Annotated[Threshold, as_threshold]
+    solved: Number | None
+    score: Score
+    discount: Discount
+    metric: Reference | None
+    backend: Annotated[str, partial(as_name, known=(*BACKENDS, *LOOPS))]
+    learner: Reference | None
+    segment: Annotated[int, partial(as_count, most=MOST_ITERATIONS)]
+    eval_every: Count
+    eval_episodes: Annotated[int, partial(as_count, most=MOST_EPISODES)]
+    eval_policy: Policy
+    categories: Annotated[dict[str, list[str]], _categories] = field(default_factory=dict)
+    options: Options = field(default_factory=dict)
+    learner_options: Options = field(default_factory=dict)
+    objects: Annotated[dict[str, str], _fingerprints] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            object.__setattr__(self, item.name, item.metadata["rule"](getattr(self, item.name), item.name))
+        check_fields(self)
+
+    @property
+    def stated_threshold(self) -> float:
+        """The mean training score above which a stage is mastered; NaN if it is found during training."""
+        own = self.options.get("threshold")
+        level = own if is_number(own) or own == AUTO else self.threshold
+        return math.nan if isinstance(level, str) else float(level)
+
+    @property
+    def score_name(self) -> str:
+        """What its scores are, in words."""
+        return SCORE_NAMES[self.score]
 
     def to_json(self) -> dict[str, Any]:
         """The configuration as JSON has it: numbers, strings, lists and objects only."""

@@ -14,6 +14,7 @@ from typing import IO, Any
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 
 LONGEST_JSON = 16 * 2**20  # bytes
+DEEPEST = 32  # levels of JSON
 LONGEST = 2**30  # bytes of a table, of the stages, and of what a checkpoint holds besides the agent
 NO_LINK = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)  # the file itself, not where a link leads
 NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe never waits for its other end
@@ -99,12 +100,24 @@ def open_plain(path: Path, most: int | None = None) -> IO[bytes]:
     return path.open("rb")
 
 
+def parse_json(text: bytes) -> Any:
+    """Parse JSON of any source; nesting that would exhaust the stack of whoever walks through the values is refused."""
+    value = json.loads(text)
+    level = [value]
+    for _ in range(DEEPEST):
+        parts = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, (dict, list)))
+        level = [part for own in parts for part in own]
+        if not level:
+            return value
+    raise ValueError(f"expected JSON of at most {DEEPEST} levels, got more")
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object from a file of any source."""
     try:
         with open_plain(path) as file:
             text = file.read(LONGEST_JSON + 1)
-        values = json.loads(text) if len(text) <= LONGEST_JSON else None
+        values = parse_json(text) if len(text) <= LONGEST_JSON else None
     except FileNotFoundError:
         raise
     except (OSError, ValueError, RecursionError) as error:

@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from geodesic.checks import FloatArray, IntArray, as_path, is_number
+from geodesic.checks import FloatArray, IntArray, as_path
 from geodesic.curricula import REGISTRY
-from geodesic.curricula.base import AUTO
 from geodesic.errors import CheckpointError, InvalidInput, format_error, printable, short_repr
 from geodesic.records.config import RunConfig, read_config
 from geodesic.records.files import LONGEST, open_plain, read_json
@@ -89,11 +88,17 @@ class RunResult:
         return self.config.steps
 
     @property
+    def reached_step(self) -> int:
+        """The last recorded step; a run whose budget is no multiple of its segments ends a little later."""
+        if self.finished:
+            return self.steps
+        ends = [table[-1] for table in (self.episodes.steps, self.evaluations.steps, self.stages.steps) if len(table)]
+        return min(int(max(ends, default=0)), self.steps)
+
+    @property
     def threshold(self) -> float:
         """The mean training score above which a stage is mastered; an option of the method comes first."""
-        own = self.config.options.get("threshold")
-        level = own if is_number(own) or own == AUTO else self.config.threshold
-        return math.nan if isinstance(level, str) else float(level)
+        return self.config.stated_threshold
 
     @property
     def solved(self) -> float:
@@ -104,6 +109,11 @@ class RunResult:
     def score(self) -> str:
         """The kind of its scores."""
         return self.config.score
+
+    @property
+    def score_name(self) -> str:
+        """What its scores are, in words."""
+        return self.config.score_name
 
     @property
     def contexts(self) -> tuple[str, ...]:
@@ -153,12 +163,13 @@ def load_run(folder: str | Path) -> RunResult:
         CheckpointError: If another file in it is damaged.
     """
     path = as_path(folder)
+    episodes, evaluations, stages = read_tables(path)
     run = RunResult(
         folder=path,
         config=read_config(path),
-        episodes=_read_table(path / "episodes.csv", EpisodeTable),
-        evaluations=_read_table(path / "evaluations.csv", EvaluationTable),
-        stages=_read_table(path / "stages.csv", StageTable),
+        episodes=episodes,
+        evaluations=evaluations,
+        stages=stages,
         curriculum=tuple(read_stages(path / FILE)) if (path / FILE).exists() else (),
         finished=finished(path),
         versions=_versions(path),
@@ -168,6 +179,15 @@ def load_run(folder: str | Path) -> RunResult:
         if len(points) and points.shape[1] != d:
             raise CheckpointError(f"damaged run {path}: expected contexts of {d} values, got {points.shape[1]}")
     return run
+
+
+def read_tables(folder: Path) -> tuple[EpisodeTable, EvaluationTable, StageTable]:
+    """The episodes, evaluations and stages of a run folder."""
+    return (
+        _read_table(folder / "episodes.csv", EpisodeTable),
+        _read_table(folder / "evaluations.csv", EvaluationTable),
+        _read_table(folder / "stages.csv", StageTable),
+    )
 
 
 def _versions(folder: Path) -> dict[str, str]:
@@ -184,7 +204,7 @@ def load_comparison(folder: str | Path) -> list[RunResult]:
     """Read every run of a comparison that has started, ordered by method, label and seed."""
     seeds = [path for path in as_path(folder).glob("runs/*/seed-*") if path.is_dir() and any(path.iterdir())]
     if not seeds:
-        raise InvalidInput(f"expected {folder} to hold runs at runs/<label>/seed-<k>, got none")
+        raise InvalidInput(f"expected {folder} to hold config.json or runs at runs/<label>/seed-<k>, got neither")
     rank = {method: index for index, method in enumerate(REGISTRY)}
     runs = [load_run(path) for path in seeds]
     for run in runs:

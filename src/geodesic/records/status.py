@@ -14,6 +14,7 @@ from geodesic.records.lock import held_by
 from geodesic.records.schema import EPISODES, EVALUATIONS, STAGES, finished
 
 DEEPEST = 5  # folders below the one that is watched
+MOST_RUNS = 10**5  # of a comparison that have not started
 LAST_BYTES = 4096  # bytes, more than a few lines of any table
 RUNNING, FINISHED, STOPPED, FAILED, WAITING = "running", "finished", "stopped", "failed", "waiting"
 
@@ -104,7 +105,8 @@ def _comparison(folder: Path) -> list[RunStatus]:
             continue
         found[one.name] = one
     planned = _json(folder / "comparison.json").get("runs")
-    names = [printable(name) for name in planned if isinstance(name, str)] if isinstance(planned, list) else []
+    planned = planned[:MOST_RUNS] if isinstance(planned, list) else []
+    names = [printable(name) for name in planned if isinstance(name, str)]
     waiting = {
         name: RunStatus(name, FAILED if name in reasons else WAITING, reason=reasons.get(name, "")) for name in names
     }
@@ -113,7 +115,7 @@ def _comparison(folder: Path) -> list[RunStatus]:
 
 def _seed(path: Path) -> int:
     number = path.name.removeprefix("seed-")
-    return int(number) if number.isdigit() else 0
+    return int(number) if number.isdecimal() else 0
 
 
 def _json(path: Path) -> dict[str, object]:

@@ -242,7 +242,7 @@ def check_recorded_config(folder: Path, config: RunConfig) -> None:
     """Refuse another configuration than that of the folder's newest checkpoint, before anything is built from it."""
     for path in filter(os.path.exists, generations(folder)):
         with contextlib.suppress(CheckpointError):  # of a damaged one, which is reported when it is loaded
-            found = checkpoint.load(path, meta_only=True)
+            found = checkpoint.load(path, only=())
             break
     else:
         return

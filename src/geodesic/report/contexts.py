@@ -23,7 +23,6 @@ from geodesic.report import style
 from geodesic.report.panels import CellPanel, Panel, panels_of, probability_bar
 from geodesic.report.scene import Scene
 from geodesic.report.style import INK, Grid, new_figure, short_steps, small_panel, styled, styles_of
-from geodesic.report.text import reached_step
 
 MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the longest budget
 UNITS = {"": 1.0, "k": 1e3, "M": 1e6}
@@ -111,7 +110,7 @@ def moments(runs: Sequence[RunResult], scene: Scene, at: Moments | None = None) 
         The figure.
     """
     first = [group[0] for group in by_label(runs).values()]
-    end = max(map(reached_step, first))
+    end = max(run.reached_step for run in first)
     columns = {run.label: (at or Moments()).columns(run, end) for run in first}
     rows = {label: [particles for _, particles, _ in line] for label, line in columns.items()}
     titles = {label: [title for title, _, _ in line] for label, line in columns.items()}

@@ -13,12 +13,13 @@ from matplotlib.figure import Figure
 
 from geodesic.analysis.curves import Column, Curve, iqm_curve, mean_curve
 from geodesic.analysis.statistics import rolling_mean, window_of
-from geodesic.contexts import FloatArray
+from geodesic.contexts import SCORE_NAMES, FloatArray
 from geodesic.curricula.gradient.staged import DISTANCE
+from geodesic.errors import count
 from geodesic.records.reader import RunResult, by_label
 from geodesic.report import style
 from geodesic.report.style import FAINT, INK, LineStyle, new_figure, new_grid, step_axis, styled, styles_of, value_axis
-from geodesic.report.text import SCORE_NAMES, count, score_name, smoothing
+from geodesic.report.text import smoothing
 
 LEFT = "distance to the target,\nin diagonals of the space"
 FEW_BANDS = 4  # that can be distinguished on top of each other
@@ -86,7 +87,7 @@ class LearningCurves:
             curves=curves,
             names={label: f"{label} ({_seeds(group)})" for label, group in groups.items()},
             styles=styles_of(runs),
-            axis=f"{score_name(runs[0]) if scored else SCORE_NAMES['success']} on the target",
+            axis=f"{runs[0].score_name if scored else SCORE_NAMES['success']} on the target",
             level=runs[0].solved if scored else math.nan,
             caption=f"{words} over seeds; band: {bands}",
             window=window,
@@ -184,7 +185,7 @@ def _training(axes: Axes, run: RunResult, colour: str) -> None:
     smooth = rolling_mean(scores, EPISODES)
     axes.plot(steps, smooth, color=colour, linewidth=1.4, label=f"rolling mean of {EPISODES} episodes")
     _level(axes, run.threshold, "mastered above")
-    _finish(axes, run, f"{score_name(run)} in training", markerscale=4)
+    _finish(axes, run, f"{run.score_name} in training", markerscale=4)
 
 
 def _target(axes: Axes, run: RunResult, colour: str) -> None:
@@ -197,7 +198,7 @@ def _target(axes: Axes, run: RunResult, colour: str) -> None:
         look = {"color": colour, "linestyle": "", "markeredgecolor": "white", "zorder": 3, **MARKS[event]}
         axes.plot(starts, np.interp(starts, steps, smooth), **look)
     _level(axes, run.solved, "solved above")
-    _finish(axes, run, f"{score_name(run)} on the target")
+    _finish(axes, run, f"{run.score_name} on the target")
 
 
 def _alpha(axes: Axes, run: RunResult, colour: str, last: bool) -> None:

@@ -21,16 +21,7 @@ from geodesic.checks import as_path
 from geodesic.errors import InvalidInput
 from geodesic.records import RunConfig
 from geodesic.records.lock import held_by
-from geodesic.records.status import (
-    FAILED,
-    FINISHED,
-    RUNNING,
-    STOPPED,
-    WAITING,
-    RunStatus,
-    run_places,
-    run_statuses,
-)
+from geodesic.records.status import FAILED, FINISHED, RUNNING, STOPPED, WAITING, RunStatus, run_places, run_statuses
 from geodesic.report.text import format_known
 from geodesic.runs.executors.base import run_name
 
@@ -43,6 +34,7 @@ NAME_LENGTH = 22  # so that a bar fits 80 columns
 
 # of the table of `watch`
 READINGS = 30  # over which a speed is measured
+MOST_LINES = 5000  # of a table that is printed once, in about a second
 OTHER_LINES = 6  # of the screen, that are not runs
 COLUMNS = ("run", "step", "%", "stage", "α", "target", "steps/s", "left", "state")
 DISPENSABLE = ("steps/s", "%", "stage", "left")  # columns that a narrow terminal drops, in this order
@@ -335,4 +327,4 @@ def watch(folder: str | Path, console: Console, every: float, once: bool = False
                 live.update(watcher.table(max(3, console.height - OTHER_LINES), console.width), refresh=True)
                 time.sleep(every)
                 watcher.read()
-    console.print(watcher.table(len(watcher.runs), console.width), soft_wrap=False)
+    console.print(watcher.table(min(len(watcher.runs), MOST_LINES), console.width), soft_wrap=False)

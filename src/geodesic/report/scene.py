@@ -66,10 +66,7 @@ class Scene:
 
     @classmethod
     def of_points(
-        cls,
-        shown: Sequence[Particles],
-        names: Sequence[str] = (),
-        categories: Mapping[str, Sequence[str]] = NO_NAMES,
+        cls, shown: Sequence[Particles], names: Sequence[str] = (), categories: Mapping[str, Sequence[str]] = NO_NAMES
     ) -> Scene:
         """Build the scene of an unknown task: the box that the distributions fill.
 

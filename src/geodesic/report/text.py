@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,34 +11,11 @@ import numpy as np
 from geodesic.analysis.curves import mean_curve
 from geodesic.analysis.statistics import window_of
 from geodesic.checks import FloatArray, as_count, as_path, check_instances
-from geodesic.curricula import REGISTRY
-from geodesic.curricula.gradient.staged import JUMP
 from geodesic.errors import InvalidInput
 from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult, by_label
 
-SCORE_NAMES = {"return": "return", "discounted_return": "discounted return", "success": "success rate"}
-
 _BARS = "▁▂▃▄▅▆▇█"
-
-
-def score_name(run: RunResult) -> str:
-    """Return what a run's scores are, in words."""
-    return SCORE_NAMES.get(run.score, run.score)
-
-
-def count(number: int, noun: str) -> str:
-    """Write a number of things.
-
-    Args:
-        number: How many.
-        noun: What one of them is called.
-
-    Example:
-        >>> count(2, "seed")
-        '2 seeds'
-    """
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def format_known(value: float, form: str, unknown: str = "") -> str:
@@ -51,56 +27,6 @@ def format_known(value: float, form: str, unknown: str = "") -> str:
         unknown: What is written instead of an unknown number.
     """
     return format(value, form) if math.isfinite(value) else unknown
-
-
-def reached_step(run: RunResult) -> int:
-    """Return the last recorded step; a run whose budget is no multiple of its segments ends a little later."""
-    if run.finished:
-        return run.steps
-    ends = [table[-1] for table in (run.episodes.steps, run.evaluations.steps, run.stages.steps) if len(table)]
-    return min(int(max(ends, default=0)), run.steps)
-
-
-def at_source(runs: Sequence[RunResult]) -> list[str]:
-    """Name the labels with finished runs that trained on their source alone, so that their results say little.
-
-    Args:
-        runs: The runs. Those of methods without a source are ignored.
-
-    Returns:
-        A sentence for each such label, without a full stop.
-    """
-    notes = []
-    for label, group in by_label(check_instances(RunResult, runs, "runs")).items():
-        done = [run for run in group if run.finished and _has_source(run)]
-        stayed = sum((~run.stages.explores).sum() == 1 for run in done)
-        if stayed:
-            notes.append(f"{label}: {stayed} of {count(len(done), 'seed')} never left the source")
-    return notes
-
-
-def jumping(runs: Sequence[RunResult]) -> list[str]:
-    """Name the labels with runs whose path jumped, so that alpha says little about what was trained on before.
-
-    Args:
-        runs: The runs.
-
-    Returns:
-        A sentence for each such label, without a full stop.
-    """
-    found = []
-    for label, group in by_label(check_instances(RunResult, runs, "runs")).items():
-        jumped = sum(JUMP in run.stages.numbers() for run in group)
-        if jumped:
-            found.append(f"{label}: the path of {jumped} of {count(len(group), 'seed')} jumped; try another metric")
-    return found
-
-
-def _has_source(run: RunResult) -> bool:
-    """Whether the run's method is a registered one that trains on nothing but its source at first."""
-    method = REGISTRY.known(run.method)
-    takes_one = is_dataclass(method) and "source" in {field.name for field in fields(method)}
-    return takes_one and not getattr(method, "searches", False)
 
 
 def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
@@ -128,7 +54,7 @@ def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
         for label, curve in curves.items()
     ]
     scale = f"from {low:.{digits}f} to {high:.{digits}f}"
-    heading = f"{score_name(runs[0])} on the target over {runs[0].steps} steps, {smoothing(window)}"
+    heading = f"{runs[0].score_name} on the target over {runs[0].steps} steps, {smoothing(window)}"
     return [f"{heading}, {scale}", *lines]
 
 

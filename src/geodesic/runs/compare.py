@@ -21,7 +21,7 @@ from geodesic.tasks import Task, load
 from geodesic.tasks.check import quick_check
 from geodesic.tasks.methods import Method, expand
 from geodesic.training.configure import configure, curriculum_of, method_label, objects_of, task_of
-from geodesic.training.objects import Objects
+from geodesic.training.objects import Objects, pack
 from geodesic.training.session import check_same_run
 
 FAILURES = "failures.json"  # of the last call, written while it runs: name of the run -> reason
@@ -169,8 +169,6 @@ def _jobs(
 
     All jobs of a folder share an owner token: whoever holds the comparison may take over what an earlier call left.
     """
-    from geodesic.runs.run import pack
-
     owner = f"comparison {out.resolve()}"
     jobs = []
     for first in range(0, len(configs), size):

@@ -5,19 +5,15 @@ Runs at once train in segments, with curriculum updates, evaluations and checkpo
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
-import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, load_env_creator
-
-from geodesic.contexts import FloatArray
-from geodesic.errors import CheckpointError, InvalidInput, RunFailed, format_error
+from geodesic.contexts import Arrays, FloatArray
+from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 from geodesic.learners.base import Learner
 from geodesic.records import (
     Checkpoint,
@@ -27,20 +23,20 @@ from geodesic.records import (
     check_recorded_config,
     checkpoint,
     finished,
-    generations,
     read_config,
     run_exists,
 )
-from geodesic.records.archive import Check
 from geodesic.runs.executors.base import SAVE_EVERY, Job, run_name
+from geodesic.runs.policies import description_of, portable_policy
 from geodesic.runs.stopping import Stopping
 from geodesic.runtime import enable_compilation_cache
 from geodesic.tasks import Task
 from geodesic.training.agents import refuse_images
+from geodesic.training.best import with_policy
 from geodesic.training.compiled import CompiledTrainer
-from geodesic.training.configure import make_learner, task_of
+from geodesic.training.configure import check_has_learner, make_learner, task_of
 from geodesic.training.host import HostTrainer
-from geodesic.training.objects import Objects
+from geodesic.training.objects import Objects, unpack
 from geodesic.training.program import Program
 from geodesic.training.session import CurriculumSession
 from geodesic.training.trainer import Evaluation, Policy, Trainer
@@ -144,9 +140,10 @@ class Batch:
 
     def save(self) -> None:
         """Write a checkpoint of every run, with everything that decides the rest of it."""
-        arrays = self.trainer.save()
+        arrays, policy = self.trainer.save(), self.trainer.description
+        meta = {"step": self.step, "segment": self.segment, "batch_members": self.batch_members, "policy": policy}
         for slot, session in self.running:
-            session.checkpoint(arrays[slot], segment=self.segment, batch_members=self.batch_members, slot=slot)
+            session.checkpoint(arrays[slot], **meta, slot=slot)
 
     def close(self) -> None:
         """Release the folders, whatever has been written to them."""
@@ -172,9 +169,9 @@ class Batch:
                 self.trainer.enter(slot, session.state.distribution, session.state.stage)
 
     def _evaluate(self) -> None:
-        evaluations = self.trainer.evaluate(self.seeds, self.step)
+        evaluations, policies = self.trainer.evaluate(self.seeds, self.step), self.trainer.save_policies()
         for slot, session in self.running:
-            session.log_evaluation(self.step, evaluations[slot])
+            session.log_evaluation(self.step, evaluations[slot], policies[slot])
 
 
 def start(
@@ -359,41 +356,6 @@ def groups(job: Job) -> list[tuple[list[int], bool]]:
     return [*found, *(([place], True) for place in unread)]
 
 
-def pack(objects: Sequence[Objects]) -> bytes | None:
-    """What only this process has, for other processes; None if there is nothing."""
-    if not any(own.fingerprints for own in objects):
-        return None
-    import cloudpickle
-
-    try:
-        packed: bytes = cloudpickle.dumps((list(objects), _environments(objects)))
-    except Exception as error:
-        raise InvalidInput(
-            f"expected objects that can be sent to other processes, got {format_error(error)}; try making what cannot "
-            "be pickled inside a function"
-        ) from error
-    return packed
-
-
-def _environments(objects: Sequence[Objects]) -> list[EnvSpec]:
-    """The registered environments that the tasks name: other processes do not run the script that registered them."""
-    known = (gym.registry.get(own.task.env) for own in objects if own.task and isinstance(own.task.env, str))
-    specs = [spec for spec in known if spec is not None]
-    local = (str(spec.entry_point).startswith("__main__:") for spec in specs)
-    return [replace(spec, entry_point=load_env_creator(spec.entry_point)) if own else spec  # type: ignore[arg-type]
-            for spec, own in zip(specs, local)]  # fmt: skip
-
-
-def unpack(packed: bytes | None) -> Sequence[Objects] | None:
-    """What `pack` gave; environments that this process does not know are registered."""
-    if packed is None:
-        return None
-    objects, environments = pickle.loads(packed)
-    for spec in environments:
-        gym.registry.setdefault(spec.id, spec)
-    return cast(Sequence[Objects], objects)
-
-
 def load_policy(
     folder: Path,
     task: Task | None = None,
@@ -401,13 +363,18 @@ def load_policy(
     seed: int = 0,
     objects: Objects | None = None,
     trust: bool = False,
+    which: str = "last",
 ) -> Policy:
     """The trained agent of a run folder: observation -> action, as its Gymnasium environment has them.
 
-    trust: whether code that the folder names may be run although this user did not write it; see `check_origin`.
+    A deterministic policy of fully connected layers needs no code but this package's. Otherwise its task and learner
+    are loaded. trust: whether code that the folder names may then be run although this user did not write it; see
+    `check_origin`. which: "best" or "last".
     """
-    trainer, kept = _agent(folder, task, objects, trust)
-    return trainer.policy(kept.arrays, stochastic, seed)
+    if not stochastic and isinstance(description_of(folder), dict):
+        return portable_policy(folder, which)
+    trainer, arrays = _agent(folder, task, objects, trust, which)
+    return trainer.policy(arrays, stochastic, seed)
 
 
 def evaluate_contexts(
@@ -417,19 +384,27 @@ def evaluate_contexts(
     task: Task | None = None,
     objects: Objects | None = None,
     trust: bool = False,
+    which: str = "last",
 ) -> Evaluation:
     """Evaluate the trained agent of a run folder as the run does: an episode in each of the contexts (n, d)."""
-    trainer, kept = _agent(folder, task, objects, trust)
-    return trainer.evaluate_contexts(kept.arrays, contexts, seed)
+    trainer, arrays = _agent(folder, task, objects, trust, which)
+    return trainer.evaluate_contexts(arrays, contexts, seed)
 
 
-def _agent(folder: Path, task: Task | None, objects: Objects | None, trust: bool) -> tuple[Trainer, Checkpoint]:
-    """The trainer of a run, and its newest complete checkpoint."""
+def load_model(folder: Path, which: str, task: Task | None, objects: Objects | None, trust: bool) -> Any:
+    """The trained model of a run of Stable-Baselines3 or SBX, as an object of that library."""
+    trainer, arrays = _agent(folder, task, objects, trust, which)
+    return cast(Any, trainer).model(arrays, read_config(folder).seed)
+
+
+def _agent(folder: Path, task: Task | None, objects: Objects | None, trust: bool, which: str) -> tuple[Trainer, Arrays]:
+    """The trainer of a run, and the arrays of its newest complete checkpoint with the best or the last policy."""
     config = read_config(folder)
     check_origin(folder / "config.json", config, trust, task)
     check_recorded_config(folder, config)
+    check_has_learner(config)
     trainer = trainer_of([config], task_of(config, task), objects or Objects())
-    return trainer, _newest(folder, partial(checkpoint.require, trainer.shapes()))
+    return trainer, with_policy(checkpoint.load_newest(folder, partial(checkpoint.require, trainer.shapes())), which)
 
 
 def trainer_of(configs: Sequence[RunConfig], task: Task, objects: Objects | None = None) -> Trainer:
@@ -461,18 +436,7 @@ def _program(
 
 def segment_of(folder: Path) -> int | None:
     """The segment at which a run folder's last checkpoint was written; None without one."""
-    return _newest(folder).count("segment") if run_exists(folder) else None
-
-
-def _newest(folder: Path, check: Check = lambda headers: None) -> Checkpoint:
-    """The newest complete checkpoint of a folder, which another process may be writing."""
-    latest, previous = generations(folder)
-    try:
-        return checkpoint.load(latest, check)
-    except CheckpointError:
-        if not previous.exists():
-            raise
-        return checkpoint.load(previous, check)
+    return checkpoint.load_newest(folder).count("segment") if run_exists(folder) else None
 
 
 @dataclass(frozen=True)

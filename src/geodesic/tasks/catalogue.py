@@ -11,7 +11,6 @@ from typing import Any
 from geodesic import envs
 from geodesic.checks import as_name
 from geodesic.envs.gymnasium import put_context
-from geodesic.envs.options import option_text
 from geodesic.errors import GeodesicError, InvalidInput, UnknownName, format_error, short_repr
 from geodesic.registry import Registry, is_reference, load_object
 from geodesic.tasks.methods import parse
@@ -64,8 +63,7 @@ def names() -> dict[str, str]:
     Returns:
         A line of description for each name.
     """
-    found = {name: envs.REGISTRY[name].summary for name in BUILT_IN}
-    return found | {name: f"from {point.value.partition(':')[0]}" for name, point in REGISTRY.announced().items()}
+    return REGISTRY.descriptions({name: envs.REGISTRY[name].summary for name in BUILT_IN})
 
 
 def _made(found: object, reference: str, name: str) -> Task:
@@ -84,7 +82,7 @@ def _made(found: object, reference: str, name: str) -> Task:
 
 def _built_in(name: str, options: dict[str, object]) -> Task:
     """A built-in task with the paper's values, its environment made with these options."""
-    given = tuple(sorted((key, option_text(key, value)) for key, value in options.items()))
+    given = tuple(sorted((key, envs.option_text(key, value)) for key, value in options.items()))
     for key, value in given:
         if not isinstance(value, (str, int, float)):
             raise InvalidInput(f"expected option {key} of {name} to be a number or a string, got {short_repr(value)}")

@@ -6,28 +6,28 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from geodesic.checks import (
+    Boolean,
+    Count,
+    Discount,
     FloatArray,
-    as_boolean,
-    as_count,
+    Number,
+    String,
     as_function,
-    as_name,
-    as_number,
     as_string,
     as_strings,
     as_vector,
-    check,
+    check_fields,
     check_instance,
     explain_errors,
-    optional,
 )
-from geodesic.contexts import SCORES, ContextSpace, Particles, Real, Score
+from geodesic.contexts import ContextSpace, Particles, Real, Score
 from geodesic.contexts.plot import Plot
 from geodesic.curricula.base import AUTO, ENOUGH, Threshold, as_threshold, is_auto
 from geodesic.envs.gymnasium import Contexts, ContextWrapper, Env, SetContext, find_sampler, time_limit
@@ -46,6 +46,33 @@ PARTICLES = 200  # of a distribution given as ranges
 EMPTY_PLOT = Plot()
 
 
+def _as_options(value: object, name: str) -> Mapping[str, Mapping[str, Any]]:
+    """Options for each of several methods."""
+    if not isinstance(value, Mapping) or not all(
+        isinstance(label, str) and isinstance(own, Mapping) for label, own in value.items()
+    ):
+        raise InvalidInput(f"expected {name} as {{method: {{option: value}}}}, got {short_repr(value)}")
+    return value
+
+
+def _as_learner(value: object, name: str) -> object:
+    """A learner, by name or itself; its class is in a room that needs JAX."""
+    is_learner = all(hasattr(value, part) for part in ("n_envs", "rollout", "init", "act", "update", "policy"))
+    if isinstance(value, (str, tuple)) or (is_learner and not isinstance(value, type)):
+        return value
+    raise InvalidInput(f"expected {name} such as geodesic.PPO(n_envs=8) or 'ppo:n_envs=8', got {short_repr(value)}")
+
+
+def _as_metrics(value: object, name: str) -> Mapping[str, Any]:
+    """Metrics by name, or functions and classes that make one."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidInput(f"expected {name} as {{name: metric}}, got {short_repr(value)}")
+    for key, each in value.items():
+        if not callable(each):
+            as_any_metric(each, f"metric {key!r}")
+    return value
+
+
 @dataclass(frozen=True, eq=False)
 class EvaluationSettings:
     """How agents are evaluated on a task.
@@ -62,13 +89,12 @@ class EvaluationSettings:
     """
 
     distribution: Distribution | None = None
-    episodes: int | None = None
-    every: int | None = None
+    episodes: Count | None = None
+    every: Count | None = None
     policy: Policy = "deterministic"
 
     def __post_init__(self) -> None:
-        check(self, episodes=optional(as_count), every=optional(as_count))
-        as_name(self.policy, "the policy of an evaluation", get_args(Policy))
+        check_fields(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +110,14 @@ class TrainingSettings:
         compare: The methods that `geodesic compare` runs by default.
     """
 
-    learner: Any = None
-    steps: int = 100_000
-    segment: int | None = None
-    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    compare: Sequence[str] = ("auto", "gradient", "uniform", "target-only")
+    learner: Annotated[Any, _as_learner] | None = None
+    steps: Count = 100_000
+    segment: Count | None = None
+    methods: Annotated[Mapping[str, Mapping[str, Any]], _as_options] = field(default_factory=dict)
+    compare: Annotated[Sequence[str], as_strings] = ("auto", "gradient", "uniform", "target-only")
 
     def __post_init__(self) -> None:
-        check(self, steps=as_count, segment=optional(as_count), methods=_as_options, compare=as_strings)
-        check(self, learner=optional(_as_learner))
+        check_fields(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,39 +183,33 @@ class Task:
     contexts: Contexts | None = None
     source: Distribution | Automatic | None = None
     target: Distribution | None = None
-    threshold: Threshold = AUTO
-    solved: float | None = None
+    threshold: Annotated[Threshold, as_threshold] = AUTO
+    solved: Number | None = None
     score: Score = "return"
-    discount: float = 0.99
-    worst_return: float | None = None
-    best_return: Callable[[FloatArray], FloatArray] | None = None
-    is_feasible: Callable[[FloatArray], NDArray[np.bool_]] | None = None
+    discount: Discount = 0.99
+    worst_return: Number | None = None
+    best_return: Annotated[Callable[[FloatArray], FloatArray], as_function] | None = None
+    is_feasible: Annotated[Callable[[FloatArray], NDArray[np.bool_]], as_function] | None = None
     set_context: SetContext | None = None
-    observe_context: bool = True
+    observe_context: Boolean = True
     metric: str | standard.Maker | None = None
-    metrics: Mapping[str, standard.Maker] = field(default_factory=dict)
-    available_metrics: Sequence[str] = ()
+    metrics: Annotated[Mapping[str, standard.Maker], _as_metrics] = field(default_factory=dict)
+    available_metrics: Annotated[Sequence[str], as_strings] = ()
     source_moments: Moments | None = None
     target_moments: Moments | None = None
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     plot: Plot = EMPTY_PLOT
-    name: str = ""
-    reference: str | None = None
+    name: String = ""
+    reference: String | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.name, str) and not self.name:
             object.__setattr__(self, "name", _name_of(self.env))
         self._check_env()
-        check(self, threshold=as_threshold, solved=optional(as_number), worst_return=optional(as_number))
-        check(self, best_return=optional(as_function), is_feasible=optional(as_function), observe_context=as_boolean)
-        check(self, available_metrics=as_strings, name=as_string, plot=Plot, reference=optional(as_string))
-        check(self, metrics=_as_metrics, evaluation=EvaluationSettings, training=TrainingSettings)
-        as_name(self.score, "score", SCORES)
+        check_fields(self)
         if self.score == "success" and is_auto(self.threshold):
             object.__setattr__(self, "threshold", ENOUGH)
-        if not 0 < as_number(self.discount, "discount") <= 1:
-            raise InvalidInput(f"expected discount in (0, 1], got {self.discount!r}")
         if self.plot is EMPTY_PLOT and self.in_jax and hasattr(self.env, "plot"):
             object.__setattr__(self, "plot", self.env.plot())
         self.plot.check(self.space)
@@ -489,30 +508,3 @@ def _name_of(env: object) -> str:
         return env
     name = getattr(env, "__name__", type(env).__name__)
     return "task" if name in ("<lambda>", "partial") else str(name)
-
-
-def _as_options(value: object, name: str) -> Mapping[str, Mapping[str, Any]]:
-    """Options for each of several methods."""
-    if not isinstance(value, Mapping) or not all(
-        isinstance(label, str) and isinstance(own, Mapping) for label, own in value.items()
-    ):
-        raise InvalidInput(f"expected {name} as {{method: {{option: value}}}}, got {short_repr(value)}")
-    return value
-
-
-def _as_learner(value: object, name: str) -> object:
-    """A learner, by name or itself; its class is in a room that needs JAX."""
-    is_learner = all(hasattr(value, part) for part in ("n_envs", "rollout", "init", "act", "update", "policy"))
-    if isinstance(value, (str, tuple)) or (is_learner and not isinstance(value, type)):
-        return value
-    raise InvalidInput(f"expected {name} such as geodesic.PPO(n_envs=8) or 'ppo:n_envs=8', got {short_repr(value)}")
-
-
-def _as_metrics(value: object, name: str) -> Mapping[str, Any]:
-    """Metrics by name, or functions and classes that make one."""
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InvalidInput(f"expected {name} as {{name: metric}}, got {short_repr(value)}")
-    for key, each in value.items():
-        if not callable(each):
-            as_any_metric(each, f"metric {key!r}")
-    return value

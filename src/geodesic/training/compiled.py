@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from geodesic.contexts import Arrays, EpisodeBatch, FloatArray, Particles
 from geodesic.records import checkpoint
 from geodesic.records.archive import Headers
+from geodesic.records.checkpoint import Json
 from geodesic.training.agents import as_policy, keys_of, load_states, split_states, stack
+from geodesic.training.policy_part import PolicyPart
 from geodesic.training.program import Compiling, Leaf, Log, Program, RunState, Sampler, as_sampler
 from geodesic.training.trainer import Evaluation, Policy, SegmentResult, Trainer
 from geodesic.training.validate_checkpoint import check_episode
@@ -64,6 +66,15 @@ class CompiledTrainer(Trainer):
         """Everything that decides the rest of each run, as named arrays."""
         return [checkpoint.flatten(PREFIX, state) for state in split_states(self._state)]
 
+    def save_policies(self) -> list[Arrays]:
+        """Those of the arrays of `save` that the actions of each run depend on."""
+        return self._policy.save(self._state.learner)
+
+    @property
+    def description(self) -> Json | str:  # type: ignore[override]
+        """How the arrays of a policy act."""
+        return self._policy.description
+
     def enter(self, run: int, distribution: Particles, stage: int) -> None:
         """Draw the contexts of this run's next episodes from here."""
         self._samplers = _replaced(self._samplers, run, as_sampler(distribution, stage))
@@ -108,6 +119,12 @@ class CompiledTrainer(Trainer):
     def _like(self) -> RunState:
         """The shapes and types of one run's state."""
         return self.program.like(self._target)
+
+    @cached_property
+    def _policy(self) -> PolicyPart:
+        """The part of one run's state that its actions depend on."""
+        mdp, learner = self.program.mdp, self.program.learner
+        return PolicyPart(f"{PREFIX}.learner", learner, self._like.learner, mdp.observation_space, mdp.action_space)
 
     def _enter_all(self, distributions: Sequence[Particles], stages: Sequence[int]) -> None:
         self._samplers = jax.device_put(stack([as_sampler(*each) for each in zip(distributions, stages)]))

@@ -138,16 +138,22 @@ def _described(learner: object) -> learners.Described:
 
 def make_learner(config: RunConfig, task: Task, objects: Objects) -> Learner:
     """The learner of a run."""
-    if config.learner is None:
-        raise InvalidInput(f"expected a run of geodesic.train, got one of another training loop ({config.label})")
+    check_has_learner(config)
     own = task.training.learner
     if objects.learner is not None:
         return cast("Learner", objects.learner)
     if "learner" in config.objects:
-        raise _missing("learner", config.learner)
+        raise _missing("learner", str(config.learner))
     if _is_live(own) and learners.describe(own) == (config.learner, config.learner_options):
         return cast("Learner", own)
-    return learners.make(config.learner, config.learner_options)
+    return learners.make(str(config.learner), config.learner_options)
+
+
+def check_has_learner(config: RunConfig) -> None:
+    """Refuse a run whose agent was made by a training loop that is not ours."""
+    if config.learner is None:
+        hint = "; try gd.sb3.restore(model, folder)" if config.backend in BACKENDS else ""
+        raise InvalidInput(f"expected a run of geodesic.train, got one of another training loop ({config.label}){hint}")
 
 
 def _is_live(learner: object) -> bool:

@@ -29,6 +29,7 @@ from geodesic.tasks import Task
 from geodesic.training.agents import Agents, AgentState, as_policy, keys_of, load_states, refuse_images, split_states
 from geodesic.training.collector import EpisodeCollector
 from geodesic.training.env_runner import COUNTS, LIMIT, EnvRunner, EnvThreads, as_vector_env
+from geodesic.training.policy_part import PolicyPart
 from geodesic.training.trainer import Evaluation, Policy, SegmentResult, Trainer
 from geodesic.training.validate_checkpoint import check_episode
 
@@ -51,6 +52,8 @@ class HostTrainer(Trainer):
         refuse_images(learner, env.observation_space)
         env = as_vector_env(env)
         self.agents = Agents(learner, env.observation_space, env.action_space)
+        self._policy = PolicyPart(f"{AGENT}.learner", learner, self.agents.like.learner, *self.agents.spaces)
+        self.description = self._policy.description
         self._name = str(env.unwrapped)
         env.close()  # type: ignore[no-untyped-call]
 
@@ -100,6 +103,10 @@ class HostTrainer(Trainer):
     def save(self) -> list[Arrays]:
         """Everything that decides the rest of each run, as named arrays."""
         return [arrays for group in self._groups for arrays in group.save()]
+
+    def save_policies(self) -> list[Arrays]:
+        """Those of the arrays of `save` that the actions of each run depend on."""
+        return [arrays for group in self._groups for arrays in self._policy.save(group.state.learner)]
 
     def enter(self, run: int, distribution: Particles, stage: int) -> None:
         """Draw the contexts of this run's next episodes from here."""

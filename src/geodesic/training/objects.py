@@ -1,20 +1,27 @@
-"""The parts of a run that were passed as objects rather than by name."""
+"""The parts of a run that were passed as objects rather than by name, and how other processes get them."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from geodesic import curricula, learners, metrics, tasks
 from geodesic.curricula.base import is_auto
+from geodesic.errors import InvalidInput, format_error
+from geodesic.registry import Registry
 from geodesic.tasks.task import Task
+
+REGISTRIES: tuple[Registry[Any], ...] = (curricula.REGISTRY, metrics.REGISTRY, learners.REGISTRY, tasks.REGISTRY)
 
 # of a task; its training, thresholds and score are in the rest of a configuration
 FACTS: tuple[str, ...] = ("env", "set_context", "observe_context", "space", "source_particles", "target_particles")
@@ -113,3 +120,42 @@ def _state(value: object) -> Any:
         state = {name: part for name, part in state.items() if name not in cached}
     own = (part for part in arguments if part is not kind)
     return [kind, *own, state, *(list(each) for each in items if isinstance(each, Iterator))]
+
+
+def pack(objects: Sequence[Objects]) -> bytes | None:
+    """What only this process has, for other processes: objects, and what was registered; None if there is nothing."""
+    added = [registry.added for registry in REGISTRIES]
+    if not any(own.fingerprints for own in objects) and not any(added):
+        return None
+    import cloudpickle
+
+    try:
+        packed: bytes = cloudpickle.dumps((list(objects), _environments(objects), added))
+    except Exception as error:
+        raise InvalidInput(
+            f"expected objects that can be sent to other processes, got {format_error(error)}; try making what cannot "
+            "be pickled inside a function"
+        ) from error
+    return packed
+
+
+def _environments(objects: Sequence[Objects]) -> list[EnvSpec]:
+    """The registered environments that the tasks name: other processes do not run the script that registered them."""
+    known = (gym.registry.get(own.task.env) for own in objects if own.task and isinstance(own.task.env, str))
+    specs = [spec for spec in known if spec is not None]
+    local = (str(spec.entry_point).startswith("__main__:") for spec in specs)
+    return [replace(spec, entry_point=load_env_creator(spec.entry_point)) if own else spec  # type: ignore[arg-type]
+            for spec, own in zip(specs, local)]  # fmt: skip
+
+
+def unpack(packed: bytes | None) -> Sequence[Objects] | None:
+    """What `pack` gave; environments and other parts that this process does not know are registered."""
+    if packed is None:
+        return None
+    objects, environments, added = pickle.loads(packed)
+    for spec in environments:
+        gym.registry.setdefault(spec.id, spec)
+    for registry, values in zip(REGISTRIES, added):
+        for name in values.keys() - set(registry):
+            registry.register(name, values[name])
+    return cast(Sequence[Objects], objects)

@@ -6,6 +6,7 @@ adapters around it.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 import warnings
@@ -24,9 +25,12 @@ from geodesic.curricula.gradient.staged import DISTANCE, HOP, JUMP
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning, format_error
 from geodesic.records import Checkpoint, RunConfig, RunFolder, StageDistribution, finished, read_config, run_exists
 from geodesic.records.archive import Headers
+from geodesic.records.reader import read_tables
 from geodesic.records.schema import format_details
 from geodesic.tasks.task import Task
+from geodesic.training.best import BestPolicy
 from geodesic.training.configure import curriculum_of
+from geodesic.training.monitor import Monitor, replay
 from geodesic.training.objects import Objects
 from geodesic.training.reorder import release
 from geodesic.training.trainer import Evaluation
@@ -158,10 +162,12 @@ class CurriculumSession:
         self.updates = 0
         self.train_score = math.nan
         self.target_score = math.nan
+        self.best = BestPolicy()
         self.curriculum_seconds = 0.0
         self.restored: Checkpoint | None = None  # what a resumed run continues from
         self._unwritten: list[Callable[[RunFolder], None]] = []
         self._stats = TrainingStats(0)
+        self._monitor = Monitor(config)
         self._jumped = False
 
     @classmethod
@@ -204,7 +210,7 @@ class CurriculumSession:
 
     def extend(self, config: RunConfig, step: int) -> None:
         """Continue a run, even a finished one, that is at this step, to the number of steps of a configuration."""
-        self.config = config
+        self.config = self._monitor.config = config
         if self.folder is None:
             return
         self.folder.config = config
@@ -219,7 +225,7 @@ class CurriculumSession:
         """Create the folder and record the first stage; overwrite: replace a run without a checkpoint."""
         if self.folder is not None:
             self.folder.create(overwrite)
-        self._record(partial(self._write_stage, 0, self.state))
+        self._enter(0)
 
     def observe(
         self,
@@ -236,7 +242,9 @@ class CurriculumSession:
         Returns whether a new stage began.
         """
         if len(episodes):
-            self.train_score = float(episodes.scores(self.task.score)[-RECENT:].mean())
+            scores, of_stage = episodes.scores(self.task.score), episodes.stages
+            self.train_score = float(scores[-RECENT:].mean())
+            self._monitor.observe(of_stage, scores, episodes.returns, episodes.successes, episodes.contexts)
         self._record(lambda folder: folder.episodes(episodes, self.task.score))
         self._stats.lengths.append(episodes.lengths)
         self._stats.successes.append(episodes.successes)
@@ -249,7 +257,7 @@ class CurriculumSession:
         if self.state.stage == stage:
             return False
         self._warn_of_jump()
-        self._record(partial(self._write_stage, step, self.state))
+        self._enter(step)
         return True
 
     def _warn_of_jump(self) -> None:
@@ -264,10 +272,14 @@ class CurriculumSession:
             )
             warnings.warn(text, RunWarning, stacklevel=3)
 
-    def log_evaluation(self, step: int, evaluation: Evaluation) -> None:
-        """Record an evaluation on the target."""
+    def log_evaluation(self, step: int, evaluation: Evaluation, policy: Arrays | None = None) -> None:
+        """Record an evaluation on the target.
+
+        policy: the arrays of a checkpoint that the evaluated actions depend on, which are kept if it is the best one.
+        """
         scores = evaluation.scores(self.task.score)
         self.target_score = float(scores.mean())
+        self.best.update(step, self.target_score, policy or {})
         state = self.state
         scalars = {
             "target/return": float(evaluation.returns.mean()),
@@ -286,6 +298,9 @@ class CurriculumSession:
             folder.scalars(step, scalars)
 
         self._record(write)
+        for notice in self._monitor.evaluate(step, self.target_score, scalars["target/return"]):
+            text = f"{self.config.label} seed {self.config.seed}, step {step}: {notice.text}"
+            warnings.warn_explicit(text, RunWarning, "geodesic", 1)  # in one line, without a line of our code
 
     def write(self) -> None:
         """Write what was recorded to the folder; separate from recording, so that a trainer can work meanwhile."""
@@ -304,7 +319,8 @@ class CurriculumSession:
         own = {CURRICULUM + name: value for name, value in self.curriculum.save(self.state).items()}
         waiting = {WAITING + name: column for name, column in zip(COLUMNS, self.waiting.columns())}
         seen = {"updates": self.updates, "train_score": self.train_score, "target_score": self.target_score}
-        self.folder.save({**agent, **own, **waiting}, {**seen, **meta})
+        best, kept = self.best.save()
+        self.folder.save({**agent, **best, **own, **waiting}, {**seen, **kept, **meta})
 
     def load_checkpoint(self, agent: Headers, unchecked: str | None = None, segment: int | None = None) -> Checkpoint:
         """Restore the curriculum from the last checkpoint (or that of a segment); no file is changed.
@@ -326,6 +342,7 @@ class CurriculumSession:
             if type(self.curriculum).__module__.startswith("geodesic."):
                 check_numbers(kept, own)
                 check_contexts(state, waiting, self.task.space)
+            best = BestPolicy.load(found)
             if state.stage != self.folder.last_stage:
                 raise CheckpointError(
                     f"expected stage {self.folder.last_stage}, the last one recorded, got {state.stage}"
@@ -334,7 +351,7 @@ class CurriculumSession:
             raise CheckpointError(f"{found.path} is of another version: it has no {error}") from error
         except (ValueError, TypeError, IndexError, OverflowError, GeodesicError) as error:
             raise CheckpointError(f"damaged checkpoint {found.path}: {format_error(error)}") from error
-        self.state, self.waiting, self.updates = state, waiting, found.count("updates")
+        self.state, self.waiting, self.best, self.updates = state, waiting, best, found.count("updates")
         self.train_score, self.target_score = found.number("train_score"), found.number("target_score")
         return found
 
@@ -342,6 +359,8 @@ class CurriculumSession:
         """Cut the files back to the loaded checkpoint; the run continues from there."""
         if self.folder is not None:
             self.folder.resume()
+            with contextlib.suppress(GeodesicError):  # warnings only; damage is reported by those who need the file
+                self._monitor = replay(self.config, *read_tables(self.folder.path))
 
     def close(self) -> None:
         """Release the folder, whatever has been written."""
@@ -378,6 +397,12 @@ class CurriculumSession:
         """Keep something to be written to the folder, if there is one."""
         if self.folder is not None:
             self._unwritten.append(write)
+
+    def _enter(self, step: int) -> None:
+        """Record a new stage."""
+        state = self.state
+        self._record(partial(self._write_stage, step, state))
+        self._monitor.enter(state.stage, step, state.alpha, state.threshold)
 
     def _write_stage(self, step: int, state: State, folder: RunFolder) -> None:
         snapshot = self.curriculum.snapshot(state)

@@ -292,14 +292,25 @@ class Teacher(CurriculumView):
 
     def finish(self) -> None:
         """End the run: write the summary and release the folder."""
-        if self._saved is not None:
-            self._save({})
+        self._save_last()
         self.session.finish(self.step)
-        self.close()
+        self.session.close()
 
     def close(self) -> None:
-        """Release the folder without ending the run, which another teacher can resume."""
-        self.session.close()
+        """Release the folder without ending the run, which another teacher can resume.
+
+        If you call `save`, the run resumes from the last call; otherwise everything is saved here.
+        """
+        try:
+            self._save_last()
+        finally:
+            self.session.close()
+
+    def _save_last(self) -> None:
+        """Write a last checkpoint, unless the caller writes them."""
+        if self._saved is not None:
+            self._saved = None
+            self._save({})
 
     def _save(self, agent: Arrays) -> None:
         counts = {"step": self.step, "samples": self._samples, "started": self._pending.count}
@@ -308,6 +319,7 @@ class Teacher(CurriculumView):
     def _restore(self, kept: Checkpoint) -> None:
         """Continue from a checkpoint, before any file is changed."""
         self.restored = {key.removeprefix(AGENT): kept.arrays[key] for key in kept.arrays if key.startswith(AGENT)}
+        self._saved = None if self.restored else self._saved  # whoever saves an agent saves it again
         self.step, self._samples = kept.count("step"), kept.count("samples")
         self._pending = PendingContexts(kept.count("started"))
         self._evaluated = kept.count("evaluated", most=self.step + 1) - 1

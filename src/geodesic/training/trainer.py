@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from geodesic.contexts import Arrays, EpisodeBatch, FloatArray, Particles
 from geodesic.contexts.episodes import score_column
 from geodesic.records.archive import Headers
+from geodesic.records.checkpoint import Json
 
 Policy = Callable[[Any], Any]  # observation -> action, as the Gymnasium environment has them
 
@@ -42,11 +43,12 @@ class Trainer(Protocol):
     """One or more runs that train at once. Each run gives the same numbers as it would alone.
 
     segment_steps: environment steps of a run in one segment. unchecked: prefix of checkpoint keys exempt from shape
-    checks.
+    checks. description: how the arrays of a policy act, a `Network` as JSON; or why that cannot be described.
     """
 
     segment_steps: int
     unchecked: str | None = None
+    description: Json | str = "a trainer without a description"
 
     def prepare(self, runs: int) -> None:
         """Start slow preparations for this many runs, such as compiling, in the background."""
@@ -62,6 +64,9 @@ class Trainer(Protocol):
 
     def save(self) -> list[Arrays]:
         """Everything that decides the rest of each run, as named arrays."""
+
+    def save_policies(self) -> list[Arrays]:
+        """Those of the arrays of `save` that the actions of each run depend on."""
 
     def enter(self, run: int, distribution: Particles, stage: int) -> None:
         """Draw the contexts of this run's next episodes from here."""

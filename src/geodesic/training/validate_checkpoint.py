@@ -16,6 +16,7 @@ from geodesic.errors import CheckpointError
 from geodesic.records import checkpoint
 from geodesic.records.archive import Header, Headers
 from geodesic.records.files import LONGEST
+from geodesic.training.best import BEST
 
 if TYPE_CHECKING:
     from geodesic.learners.base import Learner, LearnerState
@@ -32,12 +33,16 @@ def check_members(
     """Refuse a checkpoint with members that the run does not have.
 
     agent: the members of its trainer, which must match exactly. own: what the curriculum saves in its first state;
-    sizes may differ, types and dimensions may not. unchecked: prefix of keys exempt from checks.
+    sizes may differ, types and dimensions may not. unchecked: prefix of keys exempt from checks. Arrays of the best
+    policy must be like those that they replace.
     """
     checkpoint.require(agent, headers)
     known, waiting = {field.name for field in fields(state)}, {WAITING + name for name in COLUMNS}
     for name, header in headers.items():
-        if name in agent or name in waiting or (unchecked is not None and name.startswith(unchecked)):
+        free = unchecked is not None and name.removeprefix(BEST).startswith(unchecked)
+        if name in agent or name in waiting or (free and not name.startswith(BEST)):
+            continue
+        if (free or name.removeprefix(BEST) in agent) and headers.get(name.removeprefix(BEST)) == header:
             continue
         place = name.removeprefix(CURRICULUM)
         if place == name or place.split("/")[0] not in known:
@@ -68,13 +73,16 @@ def check_state(state: State, waiting: EpisodeBatch, dim: int) -> None:
 
 
 def check_contexts(state: State, waiting: EpisodeBatch, space: ContextSpace) -> None:
-    """Refuse the state of a curriculum of ours with contexts outside of their space, which environments cannot take."""
+    """Refuse the state of a curriculum of ours with contexts beyond their bounds, which environments cannot take.
+
+    A path between discrete contexts, under a metric of the user's own, may lead through points that are none of them.
+    """
     values = {**{field.name: getattr(state, field.name) for field in fields(state)}, "waiting episodes": waiting}
     for name, value in values.items():
         points = value.points if isinstance(value, Particles) else getattr(value, "contexts", None)
         if points is None or not len(points):
             continue
-        nearest = space.clip(points)
+        nearest = space.clip(points) if space.support is None else points.clip(space.low, space.high)
         outside = (np.abs(points - nearest) > ROUNDING * np.maximum(np.abs(nearest), 1)).any(axis=1)
         if outside.any():
             raise CheckpointError(f"expected {name} inside the task's contexts, got {points[outside][0].tolist()}")

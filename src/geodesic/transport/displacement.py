@@ -18,7 +18,7 @@ def displacement(a: Particles, b: Particles, space: ContextSpace) -> float:
 
     Args:
         a: A distribution.
-        b: Another one. Of more than 64 points, 64 are chosen systematically.
+        b: Another one. At most 64 points, chosen systematically, stand for a distribution.
         space: Their bounded space.
 
     Returns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -15,10 +16,11 @@ import numpy as np
 import pytest
 
 import geodesic as gd
+from geodesic.analysis.verdict import verdict_of
 from geodesic.cli import main
 from geodesic.contexts import ContextSpace, Particles
 from geodesic.errors import MissingExtra
-from geodesic.records import load_run
+from geodesic.records import load_comparison, load_run
 from geodesic.report import page as pages
 from geodesic.report.page import film, story, write_report
 from geodesic.tasks import Plot, Task
@@ -65,6 +67,19 @@ def test_the_page_of_a_comparison_tells_what_was_run(tmp_path: Path) -> None:
     assert len(data["seed_curves"]["rows"]) == 3 * 2 * 4 * 2
     assert [frame["step"] for frame in data["curricula"]["gradient"]["1"]] == [0, 333, 666]
     assert data["table"].startswith("label,runs,finished")
+
+
+def test_the_verdict_comes_first(tmp_path: Path) -> None:
+    page = write_report(write_comparison(tmp_path, LABELS, seeds=2), film=False).read_text()
+    verdict = verdict_of(load_comparison(tmp_path))
+    begin, lines = page.index('<div id="verdict">'), [*verdict.lines, *verdict.advice]
+    assert begin < page.index("3 methods with 2 seeds each") < page.index(">Summary</h2>")
+    assert len(lines) > 2
+    shown = html.unescape(re.sub("<[^>]*>", "", page[begin:]))
+    places = [shown.index(line) for line in lines]
+    assert places == sorted(places)
+    single = write_report(write_run(tmp_path / "run", returns=[0.0] * 4), film=False).read_text()
+    assert "gradient did not solve the target of mine" in single[: single.index("One run of gradient")]
 
 
 def test_a_long_label_may_end_its_line_after_an_option(tmp_path: Path) -> None:
@@ -362,4 +377,4 @@ def test_a_missing_extra_is_reported_before_any_work(tmp_path: Path, monkeypatch
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path, capsys: Any) -> None:
     assert main(["report", str(tmp_path)]) == 2
-    assert "to hold runs at runs/<label>/seed-<k>, got none" in capsys.readouterr().err
+    assert "to hold config.json or runs at runs/<label>/seed-<k>, got neither" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from geodesic.cli import main
+from geodesic.errors import RunWarning
 from geodesic.runs.compare import compare, plan_comparison
 from geodesic.runs.executors import Job, LocalProcesses, local
 from geodesic.runs.executors.base import Attempt, Dispatcher, JobResult
@@ -52,6 +53,24 @@ def test_a_worker_that_is_cut_off_in_the_middle_of_a_message_is_gone(sent):
     assert not worker.gone
     assert worker.receive() is None
     assert worker.gone
+
+
+def test_a_warning_about_a_run_reaches_the_driver():
+    """Which shows it without breaking the progress bars; any other warning is shown by the worker."""
+    worker, theirs = stand_in()
+    worker.assign(Attempt(JOB))
+    others = []
+
+    def send(category, message):
+        local._show_warning(theirs, lambda *given: others.append(given[1]), message, category, "a file", 3)
+
+    send(RunWarning, RunWarning("stage 3 has not improved"))
+    send(DeprecationWarning, "old")
+    theirs.send({"a run": "a reason"})
+    with pytest.warns(RunWarning, match="^stage 3 has not improved$"):
+        assert worker.receive() is None
+    assert (worker.gone, others) == (False, [DeprecationWarning])
+    assert worker.receive() == JobResult(JOB, {"a run": "a reason"})
 
 
 def test_orders_to_a_dead_worker_raise_no_error():

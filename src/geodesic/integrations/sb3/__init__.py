@@ -8,5 +8,6 @@ except ImportError as error:
     raise MissingExtra("stable-baselines3", "sb3") from error
 
 from geodesic.integrations.sb3.callback import CurriculumCallback
+from geodesic.integrations.sb3.models import restore
 
-__all__ = ["CurriculumCallback"]
+__all__ = ["CurriculumCallback", "restore"]

@@ -16,9 +16,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 from geodesic.checks import as_integer, as_nonnegative, as_path
 from geodesic.curricula.base import Threshold
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed
+from geodesic.integrations.sb3.description import describe
 from geodesic.integrations.sb3.episodes import InfoCollector
 from geodesic.integrations.sb3.evaluation import Evaluator
-from geodesic.integrations.sb3.models import PREFIX, name_of, restore_model, save_model
+from geodesic.integrations.sb3.models import PREFIX, name_of, restore_model, save_model, save_policy
 from geodesic.metrics.standard import Maker
 from geodesic.records import Checkpoint, RunConfig, finished, run_exists
 from geodesic.tasks import Task, load
@@ -235,13 +236,14 @@ class CurriculumCallback(CurriculumView, BaseCallback):
             return
         evaluation = self._evaluator.evaluate(self.model, self._config.seed, self.num_timesteps)
         self._evaluated = self.num_timesteps
-        self.session.log_evaluation(self.num_timesteps, evaluation)
+        policy = {} if self.out is None else save_policy(self.model)
+        self.session.log_evaluation(self.num_timesteps, evaluation, policy)
         self.logger.record("curriculum/target", self.session.target_score)
 
     def _save(self) -> None:
         agent = {} if self.out is None else save_model(self.model)
         counts = {"step": self.num_timesteps, "evaluated": self._evaluated + 1, "stage_episodes": self._stage_episodes}
-        self.session.checkpoint(agent, **counts)
+        self.session.checkpoint(agent, **counts, policy=describe(self.model))
         self._saved = time.monotonic()
 
     def _death(self, env: VecEnv) -> RunFailed:

@@ -7,21 +7,26 @@ everything else are those of the model that is restored, which the caller has ma
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from geodesic.checks import is_number
+from geodesic.checks import as_path, is_number
 from geodesic.contexts import Array, Arrays
 from geodesic.errors import CheckpointError, format_error
+from geodesic.records import read_config
+from geodesic.training.best import policy_arrays
 
 PREFIX = "sb3/"
 STATE, COUNTERS = PREFIX + "state/", PREFIX + "counters/"
 BUFFER, NORMALIZER = PREFIX + "buffer/", PREFIX + "normalizer/"
 PUBLIC = ("num_timesteps", "exploration_rate", "reset_idx")  # counters whose names do not begin with "_"
 NOT_RESTORED = ("_total_timesteps",)  # belong to this call of `learn`, not to the saved model
+NOT_ACTING = re.compile(r"target|opt_state|policy/(critic|vf_state)")  # of the numbers in a policy
 KINDS = ("b", "iu", "f")  # groups of array types that may replace each other
 FORM_ERRORS = (KeyError, ValueError, RuntimeError, AttributeError, TypeError, IndexError, OverflowError)
 
@@ -38,14 +43,53 @@ def name_of(model: Model) -> str:
 def save_model(model: Model) -> Arrays:
     """Everything that decides what the model does next, except the running episodes."""
     arrays: Arrays = {COUNTERS + name: np.asarray(value) for name, value in _counters(model).items()}
-    for name, value in {**_tensors(model), **_leaves(_trees(model))}.items():
-        arrays[STATE + name] = np.array(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    arrays |= {STATE + name: _as_array(value) for name, value in _state(model).items()}
     buffer = getattr(model, "replay_buffer", None)
     if buffer is not None:
         rows = _rows(buffer)
         arrays |= {BUFFER + name: array[: rows if cut else None].copy() for name, array, cut in _parts(buffer)}
         arrays |= {BUFFER + name: np.asarray(getattr(buffer, name)) for name in ("pos", "full")}
     return arrays | {NORMALIZER + name: np.asarray(getattr(of, field)) for name, of, field in _moments(model)}
+
+
+def save_policy(model: Model) -> Arrays:
+    """Those of the arrays of `save_model` that the model's actions depend on."""
+    found = {name: value for name, value in _state(model).items() if name.startswith("policy/")}
+    others = "policy/qf_state" if any(name.startswith("policy/actor") for name in found) else " "
+    networks = {name: value for name, value in found.items() if not (NOT_ACTING.search(name) or others in name)}
+    moments = {name: np.asarray(getattr(of, field)) for name, of, field in _moments(model)}
+    return {
+        **{STATE + name: _as_array(value) for name, value in networks.items()},
+        **{NORMALIZER + name: value for name, value in moments.items() if not name.startswith("reward/")},
+    }
+
+
+def restore(model: Model, folder: str | Path, which: str = "best") -> Model:
+    """Put the trained policy of a run into a model, for example to save it with `model.save`.
+
+    Args:
+        model: A model as the script of the run makes it, with its VecNormalize if it has one.
+        folder: The run folder of a `CurriculumCallback`.
+        which: "best": the policy with the best smoothed evaluation on the target; "last": that of the last checkpoint.
+
+    Returns:
+        The same model; its networks and the moments of VecNormalize are those of the policy.
+
+    Raises:
+        CheckpointError: If the run is of another algorithm, or of other sizes.
+        InvalidInput: If the folder is not that of a run, or nothing was evaluated.
+
+    Example:
+        Save the best policy of a script as a file of Stable-Baselines3::
+
+            model = PPO("MlpPolicy", make_vec_env(task.make))
+            gd.sb3.restore(model, "runs/mine").save("policy.zip")
+    """
+    path = as_path(folder)
+    read_config(path)  # refuses a folder that is not that of a run
+    own = save_policy(model)
+    restore_model(model, {**save_model(model), **policy_arrays(path, own, which)[0]})
+    return model
 
 
 def restore_model(model: Model, arrays: Arrays) -> None:
@@ -82,6 +126,16 @@ def _count(old: float, new: Array) -> Any:
     if new.dtype.kind not in ("iuf" if isinstance(old, float) else "iu") or not -1e15 < new < 1e15:
         raise ValueError(f"a counter of {new.dtype}")
     return float(new) if isinstance(old, float) else int(_like(old, new, least=0))
+
+
+def _state(model: Model) -> dict[str, Any]:
+    """The numbers of its networks and optimisers by name."""
+    return {**_tensors(model), **_leaves(_trees(model))}
+
+
+def _as_array(value: Any) -> Array:
+    """A copy on the host."""
+    return np.array(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
 
 
 def _tensors(model: Model) -> dict[str, Any]:

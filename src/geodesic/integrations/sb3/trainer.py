@@ -22,9 +22,10 @@ from geodesic.contexts import Arrays, FloatArray, Particles
 from geodesic.envs.gymnasium import is_image
 from geodesic.errors import InvalidInput, MissingExtra, format_error
 from geodesic.integrations.sb3 import legacy
+from geodesic.integrations.sb3.description import describe
 from geodesic.integrations.sb3.episodes import InfoCollector
 from geodesic.integrations.sb3.evaluation import Evaluator
-from geodesic.integrations.sb3.models import PREFIX, restore_model, save_model
+from geodesic.integrations.sb3.models import PREFIX, restore_model, save_model, save_policy
 from geodesic.records import RunConfig
 from geodesic.records.archive import Headers
 from geodesic.tasks import Task
@@ -103,7 +104,7 @@ class SB3Trainer(Trainer):
         self.library = config.backend
         self.segment_steps = config.segment * learner.rollout * learner.n_envs
         self.evaluator = Evaluator(task, config.eval_episodes, config.eval_policy)
-        make_model(task, learner, self.library, 0)  # refuses a learner that does not fit
+        self.description = describe(make_model(task, learner, self.library, 0))  # refuses a learner that does not fit
 
     def prepare(self, runs: int) -> None:
         """Start slow preparations for this many runs in the background."""
@@ -123,7 +124,7 @@ class SB3Trainer(Trainer):
 
     def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
         """Restore agents and environments from what `save` gave."""
-        self._train_on([self._restored(own, 0) for own in arrays], distributions, stages)
+        self._train_on([self.model(own, 0) for own in arrays], distributions, stages)
 
     def _train_on(self, models: list[Model], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
         self._models = models
@@ -134,6 +135,10 @@ class SB3Trainer(Trainer):
     def save(self) -> list[Arrays]:
         """Everything that decides the rest of each run, as named arrays."""
         return [save_model(model) for model in self._models]
+
+    def save_policies(self) -> list[Arrays]:
+        """Those of the arrays of `save` that the actions of each run depend on."""
+        return [save_policy(model) for model in self._models]
 
     def enter(self, run: int, distribution: Particles, stage: int) -> None:
         """Draw the contexts of this run's next episodes from here."""
@@ -169,7 +174,7 @@ class SB3Trainer(Trainer):
 
     def policy(self, arrays: Arrays, stochastic: bool = False, seed: int = 0) -> Policy:
         """The agent in a checkpoint of one run."""
-        model = self._restored(arrays, seed)
+        model = self.model(arrays, seed)
         model.set_random_seed(seed)
         normalizer = model.get_vec_normalize_env()
 
@@ -181,11 +186,12 @@ class SB3Trainer(Trainer):
 
     def evaluate_contexts(self, arrays: Arrays, contexts: FloatArray, seed: int) -> Evaluation:
         """Play that agent for one episode in each of the contexts (n, d)."""
-        model = self._restored(arrays, seed)
+        model = self.model(arrays, seed)
         model.set_random_seed(seed)
         return self.evaluator.play(model, contexts, np.random.default_rng(seed))
 
-    def _restored(self, arrays: Arrays, seed: int) -> Model:
+    def model(self, arrays: Arrays, seed: int) -> Model:
+        """The model in a checkpoint of one run."""
         model = make_model(self.task, self.learner, self.library, seed)
         restore_model(model, arrays)
         return model

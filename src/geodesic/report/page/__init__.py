@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from geodesic.analysis.statistics import summarise, window_of
+from geodesic.analysis.verdict import verdict_of
 from geodesic.checks import as_path
 from geodesic.errors import GeodesicError, InvalidInput, MissingExtra, RunWarning, format_error
 from geodesic.records.files import clear_leftovers, write_atomically
@@ -85,6 +86,7 @@ def write_report(
     text = _render(
         **data | words,
         runs=runs,
+        verdict=verdict_of(runs),
         story=story,
         commands=story.commands(path, runs),
         figures=drawn,

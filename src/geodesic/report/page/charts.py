@@ -20,7 +20,6 @@ from geodesic.report.page.story import endings
 from geodesic.report.panels import Panel, integers, panels_of
 from geodesic.report.scene import Scene
 from geodesic.report.style import GOAL, WALL, evenly, new_figure, small_panel, styled, styles_of, svg
-from geodesic.report.text import reached_step
 
 Json = dict[str, Any]
 
@@ -70,7 +69,7 @@ def timeline(runs: Sequence[RunResult]) -> Json:
     rows: list[tuple[Any, ...]] = []
     for run in runs:
         steps = run.stages.steps.tolist()
-        ends = [*steps[1:], max([reached_step(run), *steps])]
+        ends = [*steps[1:], max([run.reached_step, *steps])]
         parts = zip(run.stages.stages.tolist(), steps, ends, run.stages.alphas.tolist(), endings(run))
         rows += [(str(run.seed), *part) for part in parts]
     seeds = len({run.seed for run in runs})
@@ -87,7 +86,7 @@ def distances(runs: Sequence[RunResult]) -> Json | None:
             steps = run.stages.steps.tolist()
             parts = zip(steps, numbers[DISTANCE].tolist(), numbers[HOP].tolist(), run.stages.alphas.tolist())
             rows += [(str(run.seed), *part) for part in evenly(list(parts), MOMENTS)]
-            rows.append((str(run.seed), max(reached_step(run), steps[-1]), *rows[-1][2:]))
+            rows.append((str(run.seed), max(run.reached_step, steps[-1]), *rows[-1][2:]))
     return _table(("seed", "step", "distance", "moved", "alpha"), rows) if rows else None
 
 
@@ -96,12 +95,12 @@ def mixture(runs: Sequence[RunResult]) -> Json | None:
     known = [(run, run.stages.numbers()) for run in runs]
     names = dict.fromkeys(name for _, numbers in known for name in numbers if name.startswith((PART, SCORE)))
     rows: list[tuple[Any, ...]] = []
-    for step in np.linspace(0, max(max([reached_step(run), 1]) for run in runs), MOMENTS):
+    for step in np.linspace(0, max(max([run.reached_step, 1]) for run in runs), MOMENTS):
         for name in names:
             values = [
                 numbers[name][max(int(np.searchsorted(run.stages.steps, step, "right")) - 1, 0)]
                 for run, numbers in known
-                if name in numbers and step <= reached_step(run)
+                if name in numbers and step <= run.reached_step
             ]
             finite = [value for value in values if np.isfinite(value)]
             kind, prefix = ("share", PART) if name.startswith(PART) else ("score", SCORE)

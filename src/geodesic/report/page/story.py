@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from geodesic.analysis.statistics import Row, asymptotic
-from geodesic.errors import GeodesicError, printable
+from geodesic.errors import GeodesicError, count, listed, printable
 from geodesic.records.config import BACKENDS
 from geodesic.records.files import read_json
 from geodesic.records.reader import RunResult, by_label
-from geodesic.report.text import at_source, count, format_known, jumping, reached_step, score_name
+from geodesic.report.text import format_known
 
 EXPLORED = "exploring"
 END, RUNNING = "end of the run", "still running"
@@ -39,15 +39,15 @@ def sentences(runs: Sequence[RunResult]) -> list[str]:
     done = sum(run.finished for run in runs)
     found.append("Every run is finished." if done == len(runs) else f"{done} of {count(len(runs), 'run')} finished.")
     if first.contexts:
-        found.append(f"A context is {_listed([name.replace('_', ' ') for name in first.contexts])}.")
+        found.append(f"A context is {listed([name.replace('_', ' ') for name in first.contexts])}.")
     if math.isfinite(first.threshold):
-        level = f"A stage is mastered above a mean {score_name(first)} of {first.threshold:g}"
+        level = f"A stage is mastered above a mean {first.score_name} of {first.threshold:g}"
         solved = f", the target solved above {first.solved:g}" if math.isfinite(first.solved) else ""
         found.append(f"{level}{solved}.")
     if first.config.learner is not None:
         name = first.config.learner
         found.append(f"The learner is {name.upper() if name.isalpha() else name} (backend {first.config.backend}).")
-    return [*found, *(f"{line}." for line in [*at_source(runs), *jumping(runs)])]
+    return found
 
 
 def commands(folder: Path, runs: Sequence[RunResult]) -> list[str]:
@@ -78,7 +78,7 @@ def run_row(run: RunResult) -> list[Cell]:
     """Return the cells of a run for `RUN_COLUMNS`."""
     columns = run.evaluations.scores, run.evaluations.successes
     final, success = (asymptotic(column) if len(column) else math.nan for column in columns)
-    reached = reached_step(run)
+    reached = run.reached_step
     alpha = float(run.stages.alphas[-1]) if len(run.stages.alphas) else math.nan
     speed = _speed(run)
     counted = Counter(reason for reason in endings(run) if reason not in (END, RUNNING))
@@ -129,8 +129,3 @@ def _speed(run: RunResult) -> float:
     except (FileNotFoundError, GeodesicError):
         return math.nan
     return run.steps / seconds if isinstance(seconds, (int, float)) and seconds > 0 else math.nan
-
-
-def _listed(names: Sequence[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last

@@ -16,16 +16,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from functools import cache
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from types import ModuleType
+from typing import Any
 
 from geodesic.checks import as_count
+from geodesic.errors import RunWarning
 from geodesic.runs.executors.base import Attempt, Dispatcher, Job, JobResult, last_change, run_in_worker
 from geodesic.runs.stopping import SIGNALS, Stopping
 from geodesic.runtime import configure_process
@@ -190,14 +193,17 @@ class Worker:
             self.pipe.send(order)
 
     def receive(self) -> JobResult | None:
-        """Return the result of its job; None if the process is gone."""
+        """Return the result of its job; None if the process is gone, or only warns of something."""
         try:
-            failed: dict[str, str] = self.pipe.recv()
+            answer: str | dict[str, str] = self.pipe.recv()
         except Exception:  # whatever half a message is read as
             self.gone = True
             return None
+        if isinstance(answer, str):
+            warnings.warn(answer, RunWarning, stacklevel=2)
+            return None
         attempt, self.attempt = self.attempt, None
-        return None if attempt is None else JobResult(attempt.job, failed)
+        return None if attempt is None else JobResult(attempt.job, answer)
 
     def is_stalled(self, seconds: float) -> bool:
         """Whether no file of its job has changed for this long since the job began.
@@ -253,9 +259,25 @@ def work(pipe: Connection) -> None:
         threading.Thread(target=_listen, args=(pipe, orders, stop), daemon=True).start()
         with contextlib.suppress(KeyboardInterrupt):
             import_module("geodesic.runs.run")  # every job needs it; the driver may still be planning
+            warnings.showwarning = partial(_show_warning, pipe, warnings.showwarning)
             while not stop.asked and (job := orders.get()) is not None:
                 pipe.send(run_in_worker(job))
     os._exit(0)  # a normal exit would wait for programs that are still being compiled
+
+
+def _show_warning(
+    pipe: Connection,
+    show: Callable[..., None],
+    message: Warning | str,
+    category: type[Warning],
+    *place: Any,
+    **options: Any,
+) -> None:
+    """Send a warning about a run to the driver, whose progress bars it must not break; show any other one."""
+    if issubclass(category, RunWarning) and threading.current_thread() is threading.main_thread():
+        pipe.send(str(message))
+    else:
+        show(message, category, *place, **options)
 
 
 def _listen(pipe: Connection, orders: queue.SimpleQueue[Job | None], stop: Stopping) -> None:
