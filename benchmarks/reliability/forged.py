@@ -4,9 +4,9 @@
 
 Each forgery must be refused in one short line, in little time and memory, and leave the folder as it was. One that is
 accepted counts as silent unless the value cannot matter: another budget, interval of evaluations, versions or
-signature, a random key, the state of an environment, or a score that is only shown. The rest of an accepted run is
-trained, and may not fail with a traceback either. Forgeries of config.json are also repeated as new runs (`--config`)
-and read.
+signature, a random key, the state of an environment, a score or a step that is only shown, or which policy was best.
+The rest of an accepted run is trained, and may not fail with a traceback either. Forgeries of config.json are also
+repeated as new runs (`--config`) and read.
 """
 
 from __future__ import annotations
@@ -52,6 +52,11 @@ FREE = (
     "target_score",
     "config/steps",
     "config/eval_every",
+    "step",
+    "policy",  # how the policy acts, which is read with the policy alone
+    "best/score",
+    "best/recent",
+    "best/step",
 )
 FREE_ARRAYS = ("curriculum/event", "device.slots.env", "device.key", "device.finite")
 

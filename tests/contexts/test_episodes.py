@@ -105,6 +105,13 @@ def test_of_stage_gives_the_episodes_that_began_in_that_stage():
         FIVE.of_stage((1, 2))
 
 
+def test_a_score_above_the_threshold_is_a_success_where_none_is_reported():
+    assert FIVE.succeeded("return", 1.5).tolist() == [0.0, 1.0, 1.0, 0.0, 1.0]
+    assert FIVE.succeeded("return", 2.0).tolist() == [0.0, 1.0, 0.0, 0.0, 1.0]
+    with pytest.raises(InvalidInput, match="expected discounted returns"):
+        gd.EpisodeBatch([[0.0]], [1.0], [1], [0]).succeeded("discounted_return", 2.0)
+
+
 def test_with_stages_replaces_one_column():
     moved = FIVE.with_stages([4, 4, 3, 3, 3])
     assert moved.stages.tolist() == [4, 4, 3, 3, 3]

@@ -383,6 +383,7 @@ def test_a_teachers_folder_is_validated_too(tmp_path):
     given = {"contexts": {"size": (0.0, 1.0)}, "source": {"size": (0.8, 1.0)}, "target": {"size": (0.0, 0.1)}}
     own = gd.Task("CartPole-v1", set_context=lambda env, size: None, threshold=10.0, **given)
     gd.Teacher(own, out=tmp_path / "run").close()
+    generations(tmp_path / "run")[1].unlink(missing_ok=True)
     path = checkpoint_path(tmp_path / "run")
     kept = checkpoint.load(path)
     shutil.copytree(tmp_path / "run", tmp_path / "good")
@@ -417,6 +418,7 @@ def mixed_teacher(folder):
 def test_a_teacher_refuses_a_checkpoint_before_it_cuts_the_tables(tmp_path, meta):
     teacher = mixed_teacher(tmp_path / "run")
     teacher.close()
+    generations(tmp_path / "run")[1].unlink(missing_ok=True)
     kept = checkpoint.load(checkpoint_path(tmp_path / "run"))
     teacher = mixed_teacher(tmp_path / "run")
     teacher.report(teacher.sample(4), np.ones(4), np.ones(4))  # rows that this checkpoint does not have

@@ -51,7 +51,7 @@ TYPES: dict[str, Texts] = {
     **dict.fromkeys(("bool", "Boolean"), flag),
     **dict.fromkeys(("str", "String"), either("'word'")),
     "Score": either("'return'", "'success'"),
-    "Threshold": threshold,
+    **dict.fromkeys(("Threshold", "Annotated[Threshold, as_threshold]"), threshold),
     "Threshold | None": maybe(threshold),
     "Shares": either("(0.5, 0.3, 0.2)", "[1, 2, 3]", "np.array([0.0, 1.0, 0.0])"),
     "EpisodeBatch": batches,

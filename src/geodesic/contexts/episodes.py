@@ -133,6 +133,21 @@ class EpisodeBatch:
         """
         return score_column(kind, self.returns, self.discounted, self.successes)
 
+    def succeeded(self, kind: Score, threshold: float) -> FloatArray:
+        """Which episodes were a success.
+
+        Args:
+            kind: The score that decides where the environment does not report success.
+            threshold: It is a success above this score.
+
+        Returns:
+            The reported successes (n,); where there are none, 1 for a success and 0 for a failure.
+
+        Raises:
+            InvalidInput: If the episodes do not have that score.
+        """
+        return np.where(np.isnan(self.successes), self.scores(kind) > threshold, self.successes)
+
     def with_stages(self, stages: ArrayLike) -> EpisodeBatch:
         """The same episodes with other stages.
 

@@ -36,7 +36,7 @@ class ADRState(State):
 
 @dataclass(frozen=True)
 class ADR(Curriculum[ADRState]):
-    """A box of ranges, each bound of which widens where the agent is good at it and narrows where it is bad.
+    """Automatic domain randomization: ranges that widen where the agent is good at their bounds, and else narrow.
 
     With probability `boundary` a context has one of its values, chosen uniformly, at the lower or the upper bound of
     its range; the other values are uniform in theirs. The mean score m of `window` episodes at a bound moves it by

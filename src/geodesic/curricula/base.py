@@ -213,18 +213,19 @@ RULES: dict[str, Rule] = {
 
 def _check_facts(owner: Problem | Curriculum[Any]) -> None:
     """The facts of a problem, which a curriculum has under the same names: their types, and one dimension for all."""
+    searched = is_auto(getattr(owner, "source", None))
+    if searched and not (isinstance(owner, Problem) or owner.searches):
+        raise InvalidInput(
+            f"expected source to be Particles, got {AUTO!r}; try geodesic.curricula.build(name, problem, "
+            f"source={AUTO!r}), which searches for a source first"
+        )
     check_fields(owner)
     defaults = {entry.name: entry.default for entry in fields(owner)}
     given = {name for name, default in defaults.items() if default is not None or getattr(owner, name) is not None}
     if isinstance(owner, Problem):
         as_threshold(owner.threshold, "threshold")
         given.remove("threshold")
-    if is_auto(getattr(owner, "source", None)):
-        if not (isinstance(owner, Problem) or owner.searches):
-            raise InvalidInput(
-                f"expected source to be Particles, got {AUTO!r}; try geodesic.curricula.build(name, problem, "
-                f"source={AUTO!r}), which searches for a source first"
-            )
+    if searched:
         given.remove("source")
     check(owner, **{name: rule for name, rule in RULES.items() if name in given})
     ends = [name for name in ("source", "target", "space") if getattr(owner, name, None) not in (None, AUTO)]

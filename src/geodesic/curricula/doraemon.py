@@ -130,9 +130,8 @@ class DORAEMON(Curriculum[DORAEMONState]):
         """
         from geodesic.curricula.betas import Step
 
-        pending, unknown = state.pending, np.isnan(state.pending.successes)
-        successes = np.where(unknown, pending.scores(self.score) > self.required(state), pending.successes)
-        return Step(state.params, self._unit(pending.contexts), successes)
+        successes = state.pending.succeeded(self.score, self.required(state))
+        return Step(state.params, self._unit(state.pending.contexts), successes)
 
     @cached_property
     def _free(self) -> NDArray[np.bool_]:

@@ -115,8 +115,7 @@ class GoalGAN(Curriculum[GoalGANState]):
             The success rates (n,).
         """
         recent, scaled = state.recent, self._scaled(state.recent.contexts)
-        unknown = np.isnan(recent.successes)
-        successes = np.where(unknown, recent.scores(self.score) > self.threshold, recent.successes)
+        successes = recent.succeeded(self.score, self.threshold)
         squared = (scaled**2).sum(axis=1) - 2.0 * scaled @ scaled.T  # up to a constant for each row
         k = min(self.neighbours, len(scaled))
         nearest = np.argpartition(squared, k - 1, axis=1)[:, :k]

@@ -85,9 +85,8 @@ class Learnability(Curriculum[RecentState]):
         Returns:
             The chances (n,).
         """
-        recent, unknown = state.recent, np.isnan(state.recent.successes)
-        successes = np.where(unknown, recent.scores(self.score) > self.required(state), recent.successes)
-        model = NadarayaWatson(self.space.relax(recent.contexts), successes, self.bandwidth, self.space.unit_length)
+        seen, successes = state.recent.contexts, state.recent.succeeded(self.score, self.required(state))
+        model = NadarayaWatson(self.space.relax(seen), successes, self.bandwidth, self.space.unit_length)
         return np.clip(model.predict(self.space.relax(points)), 0.0, 1.0)
 
     def weights(self, learnability: FloatArray) -> FloatArray:

@@ -111,7 +111,8 @@ def _try_quickly(task: Task, probe: Probe) -> None:
         if len(places) < 2 or _differ(traces):
             return
         seed += 1
-    _warn(f"{_without_effect(probe.effect())}; check_task(task) tries more")
+    found = _without_effect(probe.effect())
+    _warn(f"{found}, unless they only matter where random actions do not lead; check_task(task) tries more")
 
 
 def _try_episodes(task: Task, probe: Probe) -> list[str]:

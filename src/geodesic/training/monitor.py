@@ -27,6 +27,7 @@ PATIENCE = 0.25  # of the budget, after which a stage that does not improve is r
 MOVED = 0.01  # alpha has risen if it is so much higher
 WINDOW = 20  # episodes in a mean score of training
 LEAST = 60  # episodes of a stage before it is reported
+QUIET = 5  # evaluations without progress, likewise
 EVALUATIONS = 3  # in a mean score on the target
 IN_A_ROW = 5  # evaluations above the level
 HALFWAY = 0.5  # alpha is low below, and looks fine from there on
@@ -57,7 +58,7 @@ class Monitor:
     """Watches a run and notices each kind of trouble once.
 
         no progress     no rise of alpha and no clear improvement, in training or on the target, for a quarter of the
-                        budget (`Record` says what is clear)
+                        budget and five evaluations (`Record` says what is clear)
         target solved   five evaluations in a row above the level that counts as solved, while alpha is low
         no success      near most of the contexts trained on last, none of the latest episodes succeeded, although alpha
                         looks fine
@@ -80,6 +81,7 @@ class Monitor:
         self._episodes = 0  # since then
         self._training, self._target = Record(), Record()
         self._levels: list[float] = []
+        self._quiet = 0  # evaluations without progress
 
     def enter(self, stage: int, step: int, alpha: float, threshold: float | None) -> None:
         """Note a new stage; threshold: the one in force, where it changes during training."""
@@ -89,7 +91,7 @@ class Monitor:
             self.threshold = threshold
         if alpha > self.farthest + MOVED or alpha == 1.0 > self.farthest:
             self.farthest, self.began, self.since = alpha, stage, step
-            self._episodes, self._recent, self._training = 0, self._recent[:0], Record()
+            self._episodes, self._recent, self._training, self._quiet = 0, self._recent[:0], Record(), 0
 
     def observe(
         self, stages: IntArray, scores: FloatArray, returns: FloatArray, successes: FloatArray, contexts: FloatArray
@@ -106,6 +108,8 @@ class Monitor:
         self._training = self._training.observe(self._recent, WINDOW, step)
         self._target = self._target.observe(np.array([[score, mean_return]]), EVALUATIONS, step)
         self._levels = [*self._levels, score][-IN_A_ROW:]
+        moves = step in (self.since, self._training.improved, self._target.improved)
+        self._quiet = 0 if moves or not self._episodes else self._quiet + 1
         checks: dict[Kind, Callable[[], str]] = {
             "no progress": partial(self._no_progress, step),
             "target solved": self._target_solved,
@@ -129,7 +133,7 @@ class Monitor:
 
     def _no_progress(self, step: int) -> str:
         improved = max(self.since, self._training.improved, self._target.improved)
-        waiting = self.follows_path and self.farthest < 1.0 and self._episodes >= LEAST
+        waiting = self.follows_path and self.farthest < 1.0 and self._episodes >= LEAST and self._quiet >= QUIET
         if not waiting or step - improved < PATIENCE * self.config.steps:
             return ""
         required = f", its threshold is {self.threshold:.4g}" if math.isfinite(self.threshold) else ""

@@ -28,7 +28,7 @@ def displacement(a: Particles, b: Particles, space: ContextSpace) -> float:
         >>> import geodesic as gd
         >>> from geodesic.transport.displacement import displacement
         >>> space = gd.ContextSpace([0.0, 0.0], [3.0, 40.0])
-        >>> displacement(gd.Particles([[0.0, 0.0]]), gd.Particles([[3.0, 40.0]]), space)
+        >>> round(displacement(gd.Particles([[0.0, 0.0]]), gd.Particles([[3.0, 40.0]]), space), 6)
         1.0
     """
     here, there = (_scaled(each.positive(), space) for each in (a, b))
