@@ -1,4 +1,4 @@
-"""What came of some runs, in plain sentences: was the target solved, why not, did the curriculum pay, what to try next.
+"""How runs turned out, in plain sentences: was the target solved, why not, did the curriculum pay off, what is next.
 
 A curriculum counts as better or worse than a baseline only if a 95 % interval of the probability of improvement
 excludes one half.
@@ -37,13 +37,13 @@ WARNINGS: dict[Kind, str] = {
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """What came of some runs; `print` shows the text.
+    """How runs turned out; `print` shows the text.
 
     Args:
         methods: How the runs of each label ended.
-        comparisons: Each curriculum beside each baseline that was trained.
-        lines: Sentences that say what came of them, the most important one first.
-        advice: What to try next, a sentence each.
+        comparisons: Each curriculum compared with each baseline that was trained.
+        lines: Sentences about the outcome, the most important one first.
+        advice: What to try next, one sentence each.
     """
 
     methods: tuple[MethodOutcome, ...]
@@ -53,7 +53,7 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """All sentences, a line each."""
+        """All sentences, one per line."""
         first, *others = self.lines
         return "\n".join([first, *(f"- {line}" for line in others), *(f"Next: {line}" for line in self.advice)])
 
@@ -259,13 +259,13 @@ def _says(seed: SeedOutcome, kind: Kind) -> bool:
 
 
 def _of_comparisons(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Whether curricula paid beside the baselines."""
+    """Whether curricula paid off compared with the baselines."""
     few = [each for each in comparisons if each.seeds < SEPARABLE]
     if few:
         labels, baselines = (list(dict.fromkeys(getattr(each, name) for each in few)) for name in ("label", "baseline"))
         seeds = count(max(each.seeds for each in few), "seed")
         yield (
-            f"Whether {listed(labels)} paid beside {listed(baselines)} cannot be said from {seeds}: "
+            f"Whether {listed(labels)} paid off compared with {listed(baselines)} cannot be said from {seeds}: "
             f"at least {SEPARABLE} are needed."
         )
     same: dict[str, list[Comparison]] = {}
@@ -275,9 +275,9 @@ def _of_comparisons(comparisons: Sequence[Comparison]) -> Iterator[str]:
         if each.better and each.worse:
             yield f"{each.label} is better than {each.baseline} in one way and worse in another: {_chances(each)}."
         elif each.better:
-            yield f"{each.label} paid beside {each.baseline}: {_chances(each)}."
+            yield f"{each.label} paid off compared with {each.baseline}: {_chances(each)}."
         elif each.worse:
-            yield f"{each.label} did not pay beside {each.baseline}: {_chances(each)}."
+            yield f"{each.label} did not pay off compared with {each.baseline}: {_chances(each)}."
         else:
             same.setdefault(each.baseline, []).append(each)
     for baseline, group in same.items():
@@ -308,7 +308,7 @@ def _advice(methods: Sequence[MethodOutcome], comparisons: Sequence[Comparison],
     target_only = next((each for each in methods if each.method == BASELINES[0]), None)
     curricula = [each for each in methods if each.method not in BASELINES]
     if target_only is None and any(each.finished for each in curricula):
-        yield "train target-only as well: without it, nothing shows whether the curriculum pays."
+        yield "train target-only as well: without it, nothing shows whether the curriculum pays off."
     elif target_only is not None and 0 < target_only.solved == len(target_only.finished):
         compared = [each for each in comparisons if each.baseline == target_only.label]
         if compared and not any(each.better for each in compared):
