@@ -29,7 +29,7 @@ SOME = 0.1  # the fraction of infeasible contexts that is worth a word
 MANY = 0.25  # the same for contexts without a success
 MOST = 0.5  # of them, from which the path or the threshold is to blame
 WARNINGS: dict[Kind, str] = {
-    "no progress": "no progress for long",
+    "no progress": "no progress for a long time",
     "target solved": "the target was solved while alpha was low",
     "no success": "no success near most contexts while alpha looked fine",
 }
@@ -127,7 +127,7 @@ class _Words:
         if seed.cause == "solved":
             since = f"its mean {self.score} there is above {self.level:g} from step {seed.time:,.0f} to the end"
             return f"{seed.label} solved {self.target}: {since}."
-        return f"{seed.label} did not solve {self.target}: {end}, and it takes more than {self.level:g}."
+        return f"{seed.label} did not solve {self.target}: {end}, not above {self.level:g}."
 
     def of_methods(self) -> Iterator[str]:
         """Where the seeds of each method that did not solve the target rest, and why."""
@@ -160,7 +160,7 @@ class _Words:
         elif first.cause == "improving":
             what = f"{_be(group, past=True)} still improving on the target at the end{at}"
         else:
-            stayed = "improved no more" if math.isnan(self.level) else "stayed below the level"
+            stayed = "stopped improving" if math.isnan(self.level) else "stayed below the level"
             if self.single and not first.follows_path:
                 return ""
             what = f"{_end(group)}{stayed}{at}"
