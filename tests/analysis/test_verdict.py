@@ -75,7 +75,7 @@ def test_a_run_whose_budget_ended_while_alpha_was_rising(tmp_path: Path) -> None
 def test_a_run_that_lost_its_target(tmp_path: Path) -> None:
     verdict = of_run(tmp_path, returns=[0.0, 50.0, 60.0, 10.0])
     assert verdict.lines[1].startswith("It solved the target at first and lost it again")
-    assert verdict.advice[0] == "lower the learning rate, or stop where the target is solved."
+    assert verdict.advice[0].startswith("take the best policy, which is kept")
 
 
 def test_a_run_that_reached_the_end_of_its_path_only(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_advice_names_the_seeds_that_it_is_for(tmp_path: Path) -> None:
     write_comparison(tmp_path, {"uniform": BASELINES["uniform"], "gradient": {}}, seeds=2)
     write_run(tmp_path / "runs/gradient/seed-2", seed=2, returns=[0.0, 50.0, 60.0, 10.0])
     verdict = verdict_of(load_comparison(tmp_path))
-    assert verdict.advice[0] == "lower the learning rate, or stop where the target is solved (gradient seed 2)."
+    assert verdict.advice[0].endswith("or lower the learning rate (gradient seed 2).")
 
 
 def test_warnings_are_named_unless_the_reason_says_them(tmp_path: Path) -> None:
@@ -239,3 +239,12 @@ def test_seeds_that_stayed_at_their_source_are_named(tmp_path: Path, method: str
 
 def test_control_characters_of_a_folder_are_escaped(tmp_path: Path) -> None:
     assert "\x1b" not in of_run(tmp_path, label="a\x1b[2J", task="b\x1b[2J").text
+
+
+def test_only_a_path_can_be_over(tmp_path: Path) -> None:
+    ends = {
+        name: of_run(tmp_path / name, **LOW, method=name, alphas=alphas, begins=[0, 300], threshold="auto").advice
+        for name, alphas in (("gradient", [0.0, 1.0]), ("alp-gmm", [0.0, 0.0]))
+    }
+    assert "train longer or change the learner's settings: the curriculum is over." in ends["gradient"]
+    assert "train longer or change the learner's settings, or use the default method auto." in ends["alp-gmm"]

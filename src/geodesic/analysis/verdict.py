@@ -329,7 +329,7 @@ def _advice_for(seed: SeedOutcome, is_baseline: bool, alone: bool, level: float)
     if seed.cause == "unfinished":
         return ["resume the runs that are not finished"]
     if seed.cause == "lost":
-        return ["lower the learning rate, or stop where the target is solved"]
+        return ["take the best policy, which is kept (export it, or policy(which='best')), or lower the learning rate"]
     found = []
     if seed.infeasible >= SOME:
         found.append("use another metric: the path leads through infeasible contexts")
@@ -351,7 +351,8 @@ def _advice_for(seed: SeedOutcome, is_baseline: bool, alone: bool, level: float)
         more = "; the same call with more steps continues the run" if alone else ""
         found.append(f"train longer: there was progress at the end{more}")
     if seed.cause == "below" and not is_baseline and not found:
-        found.append("change the learner's settings or train longer: the curriculum is over")
+        over = ": the curriculum is over" if seed.follows_path else ", or use the default method auto"
+        found.append(f"train longer or change the learner's settings{over}")
     if seed.cause == "below" and is_baseline and alone:
         found.append("train with a curriculum, such as the default method auto")
     return found
