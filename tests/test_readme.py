@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,20 @@ def test_every_command_is_valid():
 @pytest.mark.parametrize("path", re.findall(r"\]\(([^)#]+)[)#]", README))
 def test_every_link_leads_to_a_file(path):
     assert (ROOT / path).exists()
+
+
+def test_the_citations_agree():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    cited = (ROOT / "CITATION.cff").read_text()
+    software, paper = cited.split("preferred-citation:")
+    for name in ("version", "license"):
+        assert f"\n{name}: {project[name]}\n" in software
+    assert f"version = {{{project['version']}}}" in README
+    authors = re.findall(r"family-names: (.*)\n +given-names: (.*)\n", paper)
+    assert len(authors) == 6
+    assert " and ".join(f"{family}, {given}" for family, given in authors) in README
+    for title in re.findall(r"^ *title: (.*)$", paper, re.MULTILINE):
+        assert f"{{{title}}}" in README
 
 
 def test_the_readme_of_a_package_index_has_links_and_pictures_that_work():

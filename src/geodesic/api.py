@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class Result:
     """What `train`, `compare` and `load` return. Everything in it is read from the run folders, which are kept.
 
-    Code that the folders name is trusted if the caller described the runs or has loaded them with `trust=True`, or if
-    the signature says that they are the user's own.
+    Code that the folders name is trusted after `train` and `compare`, with `load(..., trust=True)`, or if the folder's
+    signature shows that you wrote it on this machine.
 
     Args:
         folder: The folder of all runs.
@@ -111,9 +111,9 @@ class Result:
         """Write a trained agent to a file that other programs can use.
 
         Args:
-            out: The file. `policy.npz`: arrays, and beside it `numpy_policy.py`, which loads them and needs NumPy only.
-                `policy.onnx`: a graph for ONNX runtimes. `policy.zip`: for runs with `backend="sb3"` or `"sbx"`, what
-                `model.save` writes, and beside it VecNormalize.
+            out: The file. `policy.npz`: arrays, and next to it `numpy_policy.py`, which loads them and needs NumPy
+                only. `policy.onnx`: a graph for ONNX runtimes. `policy.zip`: for runs with `backend="sb3"` or `"sbx"`,
+                what `model.save` writes, and next to it a file for `VecNormalize.load`.
             seed: Which run's agent (default: the first seed's).
             method: Which method's (default: the first one's).
             which: "best" or "last", as for `policy`.
@@ -148,12 +148,12 @@ class Result:
         return label, chosen
 
     def cvar(self, fraction: float = 0.1) -> dict[tuple[str, int], float]:
-        """Score each agent in the contexts of the target where it is worst (conditional value at risk).
+        """Score each agent in those contexts of the target in which it does worst (conditional value at risk).
 
         Contexts are ranked by one evaluation and scored by a second one.
 
         Args:
-            fraction: The fraction of the target's contexts that is scored.
+            fraction: How large a fraction of the target's contexts to score: the worst ones.
 
         Returns:
             The mean score by method and seed.
@@ -174,9 +174,9 @@ class Result:
         return format_table(summarise(runs, runs[0].solved))
 
     def verdict(self) -> Verdict:
-        """Judge the runs: was the target solved, where do the other seeds rest and why, and what to try next.
+        """Judge the runs: was the target solved, where did the other seeds get stuck and why, and what to try next.
 
-        Beside `target-only` and `uniform`, if they were trained, it also says whether the curriculum paid.
+        It also says whether the curriculum paid off compared with `target-only` and `uniform`, if they were trained.
 
         Returns:
             The verdict, which prints as plain sentences.
@@ -218,12 +218,12 @@ class Result:
 def load(folder: str | Path, trust: bool = False) -> Result:
     """Load runs from their folder: that of `train`, of `compare`, or of a single run, whatever trained it.
 
-    Tables, figures and the report need no code that the folder names, and the policies of PPO and SAC neither.
+    Tables, figures and the report need no code that the folder names; nor do the policies of PPO and SAC.
 
     Args:
-        folder: The folder that was given as `out`; also that of `geodesic run` and `geodesic compare`, of
-            `gd.sb3.CurriculumCallback`, RLlib and `Teacher`.
-        trust: Whether code that the folder names (own task, method, ...) may be run although you did not write it here.
+        folder: The folder that was passed as `out`, also to `geodesic run`, `geodesic compare`,
+            `gd.sb3.CurriculumCallback`, RLlib or `Teacher`.
+        trust: Whether to run code that the folder names (own task, method, ...) even if you did not write it here.
 
     Returns:
         The same `Result` as `train` and `compare` return. Runs that are not finished are included.

@@ -30,12 +30,12 @@ class Policy:
     Observations have the shape that the policy was trained on, or one more axis in front for several at once.
 
     Args:
-        arrays: What a file holds, by name. `kernel_0`, `bias_0`, `kernel_1`, ...: the layers. `mean`, `scale` and
-            `clip`, if observations are normalised. `start`: the number of the first action, if actions are discrete;
-            otherwise `low`, `high` and whether `squash`ed by tanh.
+        arrays: The arrays of an exported file, by name. `kernel_0`, `bias_0`, `kernel_1`, ...: the layers. `mean`,
+            `scale` and `clip`, if observations are normalised. `start`: the number of the first action, if actions are
+            discrete; otherwise the bounds `low` and `high`, and `squash`: whether tanh limits actions to them.
 
     Raises:
-        ValueError: If they are not a policy.
+        ValueError: If the arrays are not a valid policy.
     """
 
     def __init__(self, arrays: dict[str, Any]) -> None:
@@ -104,7 +104,7 @@ def load_policy(path: Any) -> Policy:
         The policy; `policy.about` says where it comes from.
 
     Raises:
-        ValueError: If the file is not a policy.
+        ValueError: If the file does not hold a valid policy.
     """
     with np.load(path, allow_pickle=False) as file:
         return Policy({name: file[name] for name in file.files})

@@ -18,8 +18,8 @@ BASELINES: dict[str, dict[str, Any]] = {
     "target-only": {"method": "target-only", "stages": 1, **LOW},
     "uniform": {"method": "uniform", "stages": 1},
 }
-FAILED = "gradient did not solve the target of mine: its mean return there ends at 5.00, and it takes more than 40."
-UNCOMPARED = "train target-only as well: without it, nothing shows whether the curriculum pays."
+FAILED = "gradient did not solve the target of mine: its mean return there ends at 5.00, not above 40."
+UNCOMPARED = "train target-only as well: without it, nothing shows whether the curriculum pays off."
 
 
 def of_run(folder: Path, **options: Any) -> Verdict:
@@ -165,12 +165,12 @@ def test_a_comparison_with_enough_seeds_says_what_the_intervals_carry(tmp_path: 
     )
     assert tuple(line for line in verdict.lines[1:] if not line.startswith("Warned")) == (
         "target-only: all 7 seeds stayed below the level, at a mean return of 5.00.",
-        "auto paid beside target-only: the probability is 1.00 [0.59, 1.00] that it solves the target earlier and 1.00 "
-        "[0.59, 1.00] that it ends higher.",
-        "gradient paid beside target-only: the probability is 1.00 [0.59, 1.00] that it solves the target earlier and "
-        "1.00 [0.59, 1.00] that it ends higher.",
-        "auto did not pay beside uniform: the probability is 0.00 [0.00, 0.41] that it solves the target earlier and "
-        "0.00 [0.00, 0.41] that it ends higher.",
+        "auto paid off compared with target-only: the probability is 1.00 [0.59, 1.00] that it solves the target "
+        "earlier and 1.00 [0.59, 1.00] that it ends higher.",
+        "gradient paid off compared with target-only: the probability is 1.00 [0.59, 1.00] that it solves the target "
+        "earlier and 1.00 [0.59, 1.00] that it ends higher.",
+        "auto did not pay off compared with uniform: the probability is 0.00 [0.00, 0.41] that it solves the target "
+        "earlier and 0.00 [0.00, 0.41] that it ends higher.",
         "gradient and uniform do not differ significantly: the probability is 0.50 [0.15, 0.85] that it solves the "
         "target earlier and 0.50 [0.15, 0.85] that it ends higher.",
     )
@@ -180,9 +180,10 @@ def test_a_comparison_with_enough_seeds_says_what_the_intervals_carry(tmp_path: 
 def test_few_seeds_show_nothing(tmp_path: Path) -> None:
     verdict = of_comparison(tmp_path, {"gradient": {}, **BASELINES}, seeds=5)
     assert verdict.lines[-1] == (
-        "Whether gradient paid beside target-only and uniform cannot be said from 5 seeds: at least 6 are needed."
+        "Whether gradient paid off compared with target-only and uniform cannot be said from 5 seeds: "
+        "at least 6 are needed."
     )
-    assert not any(" paid beside" in line and not line.startswith("Whether") for line in verdict.lines)
+    assert not any(" paid off compared with" in line and not line.startswith("Whether") for line in verdict.lines)
 
 
 def test_a_curriculum_may_be_better_in_one_way_and_worse_in_another(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What came of some runs, in plain sentences: was the target solved, why not, did the curriculum pay, what to try next.
+"""How runs turned out, in plain sentences: was the target solved, why not, did the curriculum pay off, what is next.
 
 A curriculum counts as better or worse than a baseline only if a 95 % interval of the probability of improvement
 excludes one half.
@@ -29,7 +29,7 @@ SOME = 0.1  # the fraction of infeasible contexts that is worth a word
 MANY = 0.25  # the same for contexts without a success
 MOST = 0.5  # of them, from which the path or the threshold is to blame
 WARNINGS: dict[Kind, str] = {
-    "no progress": "no progress for long",
+    "no progress": "no progress for a long time",
     "target solved": "the target was solved while alpha was low",
     "no success": "no success near most contexts while alpha looked fine",
 }
@@ -37,13 +37,13 @@ WARNINGS: dict[Kind, str] = {
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """What came of some runs; `print` shows the text.
+    """How runs turned out; `print` shows the text.
 
     Args:
         methods: How the runs of each label ended.
-        comparisons: Each curriculum beside each baseline that was trained.
-        lines: Sentences that say what came of them, the most important one first.
-        advice: What to try next, a sentence each.
+        comparisons: Each curriculum compared with each baseline that was trained.
+        lines: Sentences about the outcome, the most important one first.
+        advice: What to try next, one sentence each.
     """
 
     methods: tuple[MethodOutcome, ...]
@@ -53,7 +53,7 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """All sentences, a line each."""
+        """All sentences, one per line."""
         first, *others = self.lines
         return "\n".join([first, *(f"- {line}" for line in others), *(f"Next: {line}" for line in self.advice)])
 
@@ -127,7 +127,7 @@ class _Words:
         if seed.cause == "solved":
             since = f"its mean {self.score} there is above {self.level:g} from step {seed.time:,.0f} to the end"
             return f"{seed.label} solved {self.target}: {since}."
-        return f"{seed.label} did not solve {self.target}: {end}, and it takes more than {self.level:g}."
+        return f"{seed.label} did not solve {self.target}: {end}, not above {self.level:g}."
 
     def of_methods(self) -> Iterator[str]:
         """Where the seeds of each method that did not solve the target rest, and why."""
@@ -160,7 +160,7 @@ class _Words:
         elif first.cause == "improving":
             what = f"{_be(group, past=True)} still improving on the target at the end{at}"
         else:
-            stayed = "improved no more" if math.isnan(self.level) else "stayed below the level"
+            stayed = "stopped improving" if math.isnan(self.level) else "stayed below the level"
             if self.single and not first.follows_path:
                 return ""
             what = f"{_end(group)}{stayed}{at}"
@@ -259,13 +259,13 @@ def _says(seed: SeedOutcome, kind: Kind) -> bool:
 
 
 def _of_comparisons(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Whether curricula paid beside the baselines."""
+    """Whether curricula paid off compared with the baselines."""
     few = [each for each in comparisons if each.seeds < SEPARABLE]
     if few:
         labels, baselines = (list(dict.fromkeys(getattr(each, name) for each in few)) for name in ("label", "baseline"))
         seeds = count(max(each.seeds for each in few), "seed")
         yield (
-            f"Whether {listed(labels)} paid beside {listed(baselines)} cannot be said from {seeds}: "
+            f"Whether {listed(labels)} paid off compared with {listed(baselines)} cannot be said from {seeds}: "
             f"at least {SEPARABLE} are needed."
         )
     same: dict[str, list[Comparison]] = {}
@@ -275,9 +275,9 @@ def _of_comparisons(comparisons: Sequence[Comparison]) -> Iterator[str]:
         if each.better and each.worse:
             yield f"{each.label} is better than {each.baseline} in one way and worse in another: {_chances(each)}."
         elif each.better:
-            yield f"{each.label} paid beside {each.baseline}: {_chances(each)}."
+            yield f"{each.label} paid off compared with {each.baseline}: {_chances(each)}."
         elif each.worse:
-            yield f"{each.label} did not pay beside {each.baseline}: {_chances(each)}."
+            yield f"{each.label} did not pay off compared with {each.baseline}: {_chances(each)}."
         else:
             same.setdefault(each.baseline, []).append(each)
     for baseline, group in same.items():
@@ -308,7 +308,7 @@ def _advice(methods: Sequence[MethodOutcome], comparisons: Sequence[Comparison],
     target_only = next((each for each in methods if each.method == BASELINES[0]), None)
     curricula = [each for each in methods if each.method not in BASELINES]
     if target_only is None and any(each.finished for each in curricula):
-        yield "train target-only as well: without it, nothing shows whether the curriculum pays."
+        yield "train target-only as well: without it, nothing shows whether the curriculum pays off."
     elif target_only is not None and 0 < target_only.solved == len(target_only.finished):
         compared = [each for each in comparisons if each.baseline == target_only.label]
         if compared and not any(each.better for each in compared):

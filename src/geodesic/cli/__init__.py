@@ -31,7 +31,7 @@ Add = Callable[..., argparse.Action]  # `add_argument` of a parser
 TASK = "name, name:option=value, package.module:object or path/file.py:object"
 METHOD = "name[:option=value...], or package.module:Name or path/file.py:Name with options"
 METRIC = "distance between contexts: name, package.module:Name or path/file.py:Name (default: the task's)"
-TRUST = "run code that the folder names (own task, method, ...) even if you did not write it here (default: do not)"
+TRUST = "run code that the folder names (own task, method, ...) even if you did not write it here (default: no)"
 QUIET = "show only the summary (default: show progress)"
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -172,9 +172,9 @@ def parser() -> Parser:
     add("folder", metavar="DIR", type=_path, help="folder of a run or a comparison, finished or not")
     add("--no-film", action="store_true", help="do not film the agents (default: film them)")
     text = (
-        "draw contexts at these steps (10k,50k,300k) or fractions of the path (alpha=0,.5,1); give both to draw each "
+        "draw contexts at these steps (10k,50k,300k) or fractions of the path (alpha=0,.5,1); give it twice for both: "
     )
-    text += "method by what it has (default: five steps)"
+    text += "alphas for methods with a path, steps for the others (default: five steps)"
     add("--at", action="append", metavar="MOMENTS", help=text)
     add("--trust", action="store_true", help=TRUST)
     add = command("export", commands.export, "write a trained policy to a file that other programs can use")
@@ -188,11 +188,13 @@ def parser() -> Parser:
     add("--trust", action="store_true", help=TRUST)
     add = command("watch", commands.watch_runs, "show the progress of the runs in a folder until none is running")
     add("folder", metavar="DIR", type=_path, help="folder of a run, of a comparison, or of several of them")
-    text = "time between two readings (default: %(default)s)"
+    text = "time between two updates (default: %(default)s)"
     add("--every", type=float, default=1.0, metavar="SECONDS", help=text)
-    add("--once", action="store_true", help="show only the current state (default: until none runs)")
+    add(
+        "--once", action="store_true", help="print the current state and exit (default: update it until all have ended)"
+    )
     command("theory", commands.theory, "test the paper's theory: what it states, what fails, what holds instead")
-    add = command("demo", commands.run_demo, "train on the maze with and without a curriculum, in a minute")
+    add = command("demo", commands.run_demo, "train on the maze with and without a curriculum, in a minute or two")
     add("--out", type=_path, default=Path("runs/demo"), help="folder (default: %(default)s)")
     add("--quiet", action="store_true", help=QUIET)
     return root
@@ -220,11 +222,11 @@ def _run_options(add: Add) -> None:
 
 def _compare_options(add: Add) -> None:
     add("task", metavar="TASK", help=TASK)
-    text = f"all, or a list separated by commas of {METHOD}; step=0.1|0.2 expands to both (default: the task's)"
+    text = f"all, or a comma-separated list of {METHOD}; step=0.1|0.2 expands to both (default: the task's)"
     add("--methods", default="", help=text)
     add("--seeds", type=int, default=3, metavar="N", help="runs of each method (default: %(default)s)")
     add("--first-seed", type=int, default=0, metavar="S", help="use seeds S ... S + N - 1 (default: %(default)s)")
-    text = "also score each agent on its worst contexts: this fraction of the target's, such as 0.1 (default: not)"
+    text = "also score each agent on its worst contexts: this fraction of the target's, such as 0.1 (default: off)"
     add("--cvar", type=float, metavar="FRACTION", help=text)
     add("--out", type=_path, help="folder (default: runs/TASK/compare, or compare-BACKEND)")
     text = "local processes or a Ray cluster (default: %(default)s)"
@@ -234,7 +236,7 @@ def _compare_options(add: Add) -> None:
     add("--cpus", type=float, metavar="N", help="with ray: CPUs of each job (default: 1)")
     add("--gpus", type=float, metavar="N", help="with ray: GPUs of each job (default: 0)")
     add("--at-once", type=int, help="runs in one program (default: 1, or all of them on a GPU)")
-    add("--record", type=_path, metavar="FILE", help="keep the table in this Markdown file (default: none)")
+    add("--record", type=_path, metavar="FILE", help="put the table into this Markdown file as well (default: none)")
     _training_options(add, backend="jax")
 
 
@@ -247,7 +249,7 @@ def _training_options(add: Add, backend: str | None) -> None:
     add("--steps", type=int, help="environment steps of a run, in total (default: the task's)")
     text = "time between checkpoints (default: %(default)s)"
     add("--save-every", type=float, default=20.0, metavar="SECONDS", help=text)
-    text = "trackers: tensorboard, wandb, both separated by a comma, or none (default: tensorboard)"
+    text = "trackers: tensorboard, wandb, tensorboard,wandb or none (default: tensorboard)"
     add("--track", metavar="NAMES", help=text)
     add("--quiet", action="store_true", help=QUIET)
 

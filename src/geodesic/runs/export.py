@@ -27,9 +27,9 @@ def export_policy(
 ) -> list[Path]:
     """Write the best or the last policy of a run in the format that the name of the file ends with.
 
-    .npz: arrays, and beside it their loader, which needs NumPy only. .onnx: a graph for ONNX runtimes. .zip: what
-    `model.save` of Stable-Baselines3 or SBX writes, and beside it VecNormalize, for runs that these libraries trained;
-    trust: see `check_origin`, of this format only.
+    .npz: arrays, and next to it their loader, which needs NumPy only. .onnx: a graph for ONNX runtimes. .zip: what
+    `model.save` of Stable-Baselines3 or SBX writes, and next to it VecNormalize, for runs that these libraries trained.
+    trust: see `check_origin`; only .zip needs it.
     """
     if out.suffix not in FORMATS:
         raise InvalidInput(f"expected a file that ends with {', '.join(FORMATS)}, got {out}")
