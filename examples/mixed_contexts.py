@@ -52,4 +52,4 @@ if __name__ == "__main__":
     print(info["context"], task.space.decode(info["context"]))
     print(obs[-5:])  # gravity and delay scaled to [-1, 1], between them the wind as one-hot
     result = gd.train(task, steps=100_000, out="runs/mixed")
-    print(result.table(), result.report())
+    print(result.table(), result.verdict(), result.report(), sep="\n")

@@ -19,4 +19,4 @@ task = gd.Task(
 
 if __name__ == "__main__":
     result = gd.train(task, steps=200_000, out="runs/mountain-car")
-    print(result.table(), result.report())
+    print(result.table(), result.verdict(), result.report(), sep="\n")
