@@ -185,10 +185,10 @@ class HedgedGradient(Wrapper[HedgedState]):
       what hard ones need.
     - `paying` once alpha has moved, once the score on the path has come a quarter of the way to the threshold, or after
       `trial` episodes on it.
-    - If alpha has not risen in the later half of the run so far, nor within `patience` episodes on the path: `direct`
-      if the target has improved in that half, else `waiting` again. The target improves when the mean score or the mean
-      return of its latest `window` episodes beats the best one so far by two standard errors and by a tenth of what has
-      been gained since the first one.
+    - If alpha has not risen in the later half of the run so far: `direct` if the target has improved in that half, else
+      `waiting` again after `patience` episodes on the path. The target improves when the mean score or the mean return
+      of its latest `window` episodes beats the best one so far by two standard errors and by a tenth of what has been
+      gained since the first one.
 
     The path is `Gradient` under any metric. Its pace estimates scores from the episodes of the path and the target
     (`HedgedPace`). Without a source, the path is a `Search` until there is one.
@@ -224,7 +224,7 @@ class HedgedGradient(Wrapper[HedgedState]):
         >>> problem = gd.Problem(gd.Particles([[0.0]]), gd.Particles([[4.0]]), space, threshold=3.0)
         >>> curriculum = gd.curricula.build("auto", problem)
         >>> curriculum.init(np.random.default_rng(0)).shares
-        array([0.4, 0.2, 0.4])
+        array([0.25, 0.5 , 0.25])
     """
 
     colour: ClassVar[str | None] = "#7B3294"
@@ -237,9 +237,9 @@ class HedgedGradient(Wrapper[HedgedState]):
     threshold: float = 0.0
     _: KW_ONLY
     space: ContextSpace | None = None
-    waiting: Shares = (0.4, 0.2, 0.4)
+    waiting: Shares = (0.25, 0.5, 0.25)
     paying: Shares = (0.85, 0.05, 0.1)
-    direct: Shares = (0.05, 0.9, 0.05)
+    direct: Shares = (0.3, 0.6, 0.1)
     solved: Shares = (0.0, 0.9, 0.1)
     trial: Count = 60
     patience: Count = 200
@@ -367,11 +367,13 @@ class HedgedGradient(Wrapper[HedgedState]):
 
     def _shares(self, state: HedgedState) -> FloatArray:
         """The arms' shares of the steps, (3,); n is rounded, so that not every episode changes them."""
-        rises = state.tried < self.patience or state.farthest == 1.0 or state.is_recent(state.moved)
-        if state.paying and rises:
-            shares = self.paying
+        rises = state.farthest == 1.0 or state.is_recent(state.moved)
+        if not state.paying:
+            shares = self.waiting
+        elif not rises and state.is_recent(state.on_target.improved):
+            shares = self.direct
         else:
-            shares = self.direct if state.paying and state.is_recent(state.on_target.improved) else self.waiting
+            shares = self.paying if rises or state.tried < self.patience else self.waiting
         n = round(math.sqrt(state.on_target.gained(self.required(state))), 1)
         return (1 - n) * np.array(shares) + n * np.array(self.solved)
 
