@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from geodesic.checks import Count
 from geodesic.contexts import Arrays, ContextSpace, FloatArray, Particles
+from geodesic.curricula.base import Problem
 from geodesic.curricula.gradient.paces import DEFAULT_PACE, Pace, level
 from geodesic.curricula.gradient.staged import PathSegment, Staged, StagedState, main_points
 from geodesic.errors import InvalidInput
-from geodesic.metrics.base import Fitted, LearnedMetric, Metric
+from geodesic.metrics.base import Euclidean, Fitted, LearnedMetric, Metric
 from geodesic.metrics.graph import Finite
+from geodesic.metrics.practice import Practice
 from geodesic.metrics.product import default_metric
 from geodesic.transport.barycenter import barycenter as fixed_support_barycenter
 from geodesic.transport.displacement import hop_lengths
@@ -24,6 +26,7 @@ UNIFORM = 1000  # particles that represent the uniform distribution on a continu
 HEAT = 40  # cells a side of the heat map of returns
 CLOUD = 100  # most particles of a distribution in a snapshot
 ALPHAS = tuple(k / 10 for k in range(11))
+WALKERS = 200  # particles, at most, that are planned for under `metrics.Practice`
 KNOTS = 20  # of a path whose length is measured
 
 
@@ -92,6 +95,8 @@ class Gradient(Staged):
     the alpha of that fit: at most two fits for each stride of progress. A path that does not lead to the target is
     given up as well, once the stage is mastered (`Pace.is_stale`).
 
+    Under `metrics.Practice` there is no exploration: the path is planned again from training episodes.
+
     Args:
         source: Contexts the agent can learn from at the start.
         target: The contexts to master.
@@ -147,8 +152,19 @@ class Gradient(Staged):
             needed = "a metric on discrete contexts that is known before training and a pace without separate particles"
             got = f"{type(self.metric).__name__} and {type(self.pace).__name__}"
             raise InvalidInput(f'expected barycenter="sinkhorn" with {needed}, got {got}')
+        if isinstance(self.metric, Practice) and not self.pace.individual:
+            raise InvalidInput(
+                "expected a pace that moves particles for metric practice, got "
+                f"{type(self.pace).__name__}; try pace=particles"
+            )
         if self.space is not None and self.space.mixed and isinstance(self.metric, Metric):
             _check_paths(self.metric, self.box, self.target)
+
+    @classmethod
+    def from_problem(cls, problem: Problem, **options: Any) -> Self:
+        """As for other staged curricula; `pace` is `"particles"` by default under `metrics.Practice`."""
+        practised = isinstance(options.get("metric", problem.metric), Practice)
+        return super().from_problem(problem, **({"pace": "particles"} if practised else {}) | options)
 
     @property
     def discrete(self) -> bool:
@@ -194,7 +210,8 @@ class Gradient(Staged):
     @property
     def particles(self) -> int:
         """The most particles of a distribution under a learned metric: as many as source or target."""
-        return max(len(self.source), len(self.target))
+        most = max(len(self.source), len(self.target))
+        return min(most, WALKERS) if isinstance(self.metric, Practice) else most
 
     def _alpha(self, state: StagedState) -> float:
         length = state.behind + state.ahead
@@ -219,12 +236,50 @@ class Gradient(Staged):
             if not pace.individual:
                 return super()._decide(state, rng)
             return self._waiting(self._walk(state, self.trajectories)) if ready else state
+        if isinstance(metric, Practice):
+            return self._practise(state, metric, rng) if ready else state
         if state.kind == "explore":
             return self._refit(state, metric, rng) if state.steps >= self.explore_steps else state
         status = pace.stage_status(state)
         if state.segment is not None and ready:
             return self._follow(state, state.segment, metric, status, rng)
         return self._explore(state, metric, status, rng) if status else self._waiting(state)
+
+    def _practise(self, state: StagedState, metric: Practice, rng: np.random.Generator) -> StagedState:
+        """A move along the ways of the last plan, or new ways for some particles; the first ones are straight."""
+        if state.segment is None:
+            straight = Geodesic(self.source, self.target, Euclidean(metric.space.sides))
+            return self._begin_segment(state.replace(event="planned"), straight, rng)
+        segment = replace(state.segment, episodes=state.segment.episodes + state.fresh)
+        if segment.episodes >= metric.every:
+            planned = self._plan(state, segment, metric, rng)
+            if planned.stage > state.stage:
+                return planned
+            state, segment = planned, replace(segment, episodes=0)
+        moved = self._waiting(self._walk(state, segment.trajectories(self.source, self.target)))
+        return self._on_segment(moved.replace(segment=segment), segment)
+
+    def _plan(
+        self, state: StagedState, segment: PathSegment, metric: Practice, rng: np.random.Generator
+    ) -> StagedState:
+        """A new stage if some particles leave their way for a better one."""
+        fitted = metric.fit(state.seen, rng)
+        knots = self._knots(state, segment.trajectories(self.source, self.target))
+        ways, blocked = fitted.detours(segment.points, knots)
+        state = state.replace(blocked=blocked)
+        if not ways:
+            return state
+        segment, knots = segment.with_detours(ways, knots, self.box)
+        trajectories = segment.trajectories(self.source, self.target)
+        progress = knots / trajectories.knots
+        alpha = _mean_progress(progress, segment.mass)
+        event = f"{len(ways)} of {len(knots)} ways planned again"
+        state = state.enter(trajectories.at(knots), alpha, event, segment=segment, progress=progress)
+        clouds = segment.points[np.rint(np.array(ALPHAS) * trajectories.knots).astype(int)]
+        drawn = np.linspace(0, len(knots) - 1, min(len(knots), CLOUD)).astype(int)
+        heat = _heat_map(fitted, metric.space)
+        pictured = {**heat, "potential": clouds[:, drawn], "potential_alphas": np.asarray(ALPHAS)}
+        return self._on_segment(state.replace(picture=pictured), segment)
 
     def _walk(self, state: StagedState, trajectories: Trajectories, status: str = "") -> StagedState:
         """The stage in which each particle is where the pace sends it; the same state if none moves."""
