@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -106,6 +106,8 @@ def test_transport_costs_what_a_linear_program_finds(seed, name):
 
 
 @settings(max_examples=40, deadline=None)
+@example(244, "chain", 0.08933782149518256)  # 9 and 9 have 9.000000000000002 between them
+@example(64, "chain", 0.08933782149518256)
 @given(st.integers(0, 10**6), st.sampled_from(sorted(METRICS)), st.floats(0, 1))
 def test_every_atom_on_the_way_is_a_context_and_no_mass_is_lost(seed, name, t):
     source, target = pair(seed)

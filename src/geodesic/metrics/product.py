@@ -101,9 +101,12 @@ class Product(Metric):
             if isinstance(values, range):
                 place = (before[:, column] - values[0]) / values.step
                 whole = np.rint(place)
-                floor = np.where(np.abs(place - whole) < 1e-9, whole, np.floor(place))
+                close = np.abs(place - whole) < 1e-9
+                floor = np.where(close, whole, np.floor(place))
                 before[:, column] = values[0] + values.step * floor
-                ahead[:, column] = np.maximum(place - floor, 0.0)
+                ahead[:, column] = np.where(
+                    close, 0.0, place - floor
+                )  # or rounding would reach beyond the last integer
                 after[:, column] = before[:, column] + values.step * (ahead[:, column] > 0)
             elif values is not None:
                 nodes, fractions = self._tables[column].interpolate(x[:, [column]], y[:, [column]], t)
