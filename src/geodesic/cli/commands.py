@@ -293,7 +293,7 @@ def run_demo(options: argparse.Namespace, console: Console) -> None:
 
     figures = argparse.Namespace(task="maze", alphas="0,.25,.5,.75,1", metric=None, out=options.out / "figures")
     plan_curriculum(figures, console)
-    settings = parser().parse_args(["compare", "maze", "--at-once", "3"])
+    settings = parser().parse_args(["compare", "maze", "--seeds", "6", "--at-once", "6"])
     settings.quiet, settings.line = options.quiet, options.line
     methods = expand_methods("gradient,target-only")
     _compare(console, tasks.load("maze"), methods, options.out / "maze", settings, _executor(settings))
