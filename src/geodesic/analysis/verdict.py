@@ -177,7 +177,7 @@ class _Words:
         return f": the mean {self.score} there was never above {best}, and the threshold is {threshold}"
 
     def of_sources(self, runs: Sequence[RunResult]) -> Iterator[str]:
-        """Labels with seeds that never left their source, unless that is said already."""
+        """Labels with seeds that never left their source, unless `of_methods` has named them."""
         for method in self.methods:
             if not any(seed.cause == "resting" and seed.alpha == 0.0 for seed in method.seeds):
                 yield from (f"{line}." for line in at_source(by_label(runs)[method.label]))
