@@ -25,7 +25,7 @@ def seeds(tmp_path: Path, count: int) -> list[RunResult]:
 
 def test_the_band_of_a_mean_curve_is_the_standard_deviation(tmp_path: Path) -> None:
     curve = mean_curve(seeds(tmp_path, 3), window=10)
-    assert (curve.middle.tolist(), curve.raw.tolist()) == ([1.0, 2.0], [1.0, 3.0])
+    assert (curve.middle.tolist(), curve.raw.tolist()) == ([2.0, 2.0], [1.0, 3.0])
     np.testing.assert_allclose(curve.high - curve.low, 2 * np.std([0, 1, 2], ddof=1))
     assert curve.band == "standard deviation"
     assert mean_curve([], window=1).middle.tolist() == []
@@ -33,8 +33,8 @@ def test_the_band_of_a_mean_curve_is_the_standard_deviation(tmp_path: Path) -> N
 
 def test_the_band_of_few_seeds_is_their_range_and_named_so(tmp_path: Path) -> None:
     curve = iqm_curve(seeds(tmp_path, 3), window=10)
-    assert (curve.middle.tolist(), curve.raw.tolist()) == ([1.0, 2.0], [1.0, 3.0])
-    assert (curve.low.tolist(), curve.high.tolist()) == ([0.0, 1.0], [2.0, 3.0])
+    assert (curve.middle.tolist(), curve.raw.tolist()) == ([2.0, 2.0], [1.0, 3.0])
+    assert (curve.low.tolist(), curve.high.tolist()) == ([1.0, 1.0], [3.0, 3.0])
     assert curve.band == "range (too few seeds for an interval)"
 
 

@@ -145,6 +145,12 @@ def test_rolling_mean_is_the_mean_of_the_last_window(values: list[float], window
     np.testing.assert_allclose(rolling_mean(values, window), expected, atol=1e-9)
 
 
+@given(NUMBERS, st.integers(0, 7))
+def test_a_centred_mean_is_of_as_many_values_on_both_sides(values: list[float], half: int) -> None:
+    expected = [np.mean(values[max(0, k - half) : k + half + 1]) for k in range(len(values))]
+    np.testing.assert_allclose(rolling_mean(values, 2 * half + 1, centred=True), expected, atol=1e-9)
+
+
 def test_rolling_mean_leaves_out_nan() -> None:
     np.testing.assert_equal(rolling_mean([math.nan, 1.0, math.nan, 4.0], 2), [math.nan, 1.0, 1.0, 4.0])
     assert len(rolling_mean([], 10)) == 0

@@ -15,8 +15,8 @@ def test_sparklines_have_one_scale_and_a_line_for_each_label(tmp_path: Path) -> 
         "uniform": {"method": "uniform", "returns": [0.0] * 30},
     }
     head, gradient, uniform = sparklines(load_comparison(write_comparison(tmp_path, labels, seeds=1)), width=3)
-    assert head == "return on the target over 1000 steps, rolling mean of 10 evaluations, from 0.0 to 10.0"
-    assert (gradient, uniform) == ("gradient  ▁▁█  10.0", "uniform   ▁▁▁  0.0")
+    assert head == "return on the target over 1000 steps, centred mean of 3 evaluations, from 0.0 to 50.0"
+    assert (gradient, uniform) == ("gradient  ▁▁█  50.0", "uniform   ▁▁▁  0.0")
 
 
 @pytest.mark.parametrize(

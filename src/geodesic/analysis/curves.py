@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from geodesic.analysis.intervals import IQM_SEEDS, deviation, interquartile_mean, iqm_interval
-from geodesic.analysis.statistics import rolling_mean, window_of
+from geodesic.analysis.statistics import drawn_window, rolling_mean
 from geodesic.checks import FloatArray, IntArray, as_name, check_instances
 from geodesic.records.reader import RunResult
 
@@ -45,7 +45,7 @@ def mean_curve(runs: Sequence[RunResult], column: Column = "scores", window: int
     Args:
         runs: The runs of one label.
         column: The evaluations to use.
-        window: The number of evaluations in a rolling mean (default: that of these runs).
+        window: The number of evaluations in a centred mean (default: that of these runs).
 
     Returns:
         The curve.
@@ -67,7 +67,7 @@ def iqm_curve(runs: Sequence[RunResult], column: Column = "scores", window: int 
     Args:
         runs: The runs of one label.
         column: The evaluations to use.
-        window: The number of evaluations in a rolling mean (default: that of these runs).
+        window: The number of evaluations in a centred mean (default: that of these runs).
 
     Returns:
         The curve.
@@ -87,7 +87,7 @@ def aligned(runs: Sequence[RunResult], column: Column, window: int | None) -> tu
     Args:
         runs: The runs of one label.
         column: The evaluations to use.
-        window: The number of evaluations in a rolling mean (default: that of these runs).
+        window: The number of evaluations in a centred mean (default: that of these runs).
 
     Returns:
         The steps (n,), and the evaluations (seeds, n).
@@ -99,6 +99,6 @@ def aligned(runs: Sequence[RunResult], column: Column, window: int | None) -> tu
     reached = min(table.steps[-1] for table in tables)
     grid = np.unique(np.concatenate([table.steps for table in tables]))
     grid = grid[(grid <= reached) & (grid >= max(table.steps[0] for table in tables))]
-    smooth = window_of(runs) if window is None else window
-    rows = [np.interp(grid, table.steps, rolling_mean(getattr(table, column), smooth)) for table in tables]
+    smooth = drawn_window(runs) if window is None else window
+    rows = [np.interp(grid, table.steps, rolling_mean(getattr(table, column), smooth, True)) for table in tables]
     return grid, np.stack(rows)

@@ -168,6 +168,19 @@ def window_of(runs: Sequence[RunResult]) -> int:
     return smoothing_window(max(counts, default=0))
 
 
+def drawn_window(runs: Sequence[RunResult]) -> int:
+    """Compute how many evaluations the centred means in figures take: a tenth of those of a run, an odd number.
+
+    Args:
+        runs: The runs of a comparison; the one with the most evaluations decides.
+
+    Returns:
+        The number of evaluations in a mean.
+    """
+    counts = [len(run.evaluations.steps) for run in check_instances(RunResult, runs, "runs")]
+    return 2 * (max(counts, default=0) // 20) + 1
+
+
 def _last_tenth(count: int, fraction: float = TENTH) -> int:
     """A fraction of a count, at least one."""
     # 0.1 * 30 is slightly above 3 in floating point and must not round up to 4
@@ -197,12 +210,13 @@ def of_seeds(runs: Sequence[RunResult], solved: float, window: int | None = None
     return Seeds(times(1, False), times(smooth, False), times(smooth, True), finals, successes)
 
 
-def rolling_mean(values: ArrayLike, window: int = WINDOW) -> FloatArray:
-    """Compute the mean of each value and those before it, `window` in all; at the start, of as many as there are.
+def rolling_mean(values: ArrayLike, window: int = WINDOW, centred: bool = False) -> FloatArray:
+    """Compute the mean of each value and those before it, `window` in all; at the ends, of as many as there are.
 
     Args:
         values: Values (n,); those that are not finite are left out.
         window: The number of values in a mean.
+        centred: Whether a mean is of as many values on both sides instead: for figures, since it does not lag.
 
     Returns:
         Means (n,); NaN where a window has no finite value.
@@ -210,8 +224,10 @@ def rolling_mean(values: ArrayLike, window: int = WINDOW) -> FloatArray:
     data, window = as_values(values, "values"), as_count(window, "window")
     if not len(data):
         return data
-    known, ones = np.isfinite(data), np.ones(min(window, len(data)))
-    sums, counts = (np.convolve(part, ones)[: len(data)] for part in (np.where(known, data, 0.0), known.astype(float)))
+    size = min(2 * (window // 2) + 1, 2 * len(data) - 1) if centred else min(window, len(data))
+    known, ones, first = np.isfinite(data), np.ones(size), size // 2 if centred else 0
+    parts = np.where(known, data, 0.0), known.astype(float)
+    sums, counts = (np.convolve(part, ones)[first : first + len(data)] for part in parts)
     return np.asarray(np.divide(sums, counts, out=np.full(len(data), np.nan), where=counts > 0))
 
 

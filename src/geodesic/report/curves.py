@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from geodesic.analysis.curves import Column, Curve, iqm_curve, mean_curve
-from geodesic.analysis.statistics import rolling_mean, window_of
+from geodesic.analysis.statistics import drawn_window, rolling_mean
 from geodesic.contexts import SCORE_NAMES, FloatArray
 from geodesic.curricula.gradient.staged import DISTANCE
 from geodesic.errors import count
@@ -53,7 +53,7 @@ class LearningCurves:
         axis: What the y axis says.
         level: The score above which the target counts as solved; NaN to draw none.
         caption: Which statistic is drawn, and what the bands are.
-        window: The number of evaluations in a rolling mean.
+        window: The number of evaluations in a centred mean.
     """
 
     curves: dict[str, Curve]
@@ -71,7 +71,7 @@ class LearningCurves:
         Args:
             runs: The runs.
             statistic: "iqm" for the interquartile mean with its 95 % interval (the range, for too few seeds), or
-                "mean" for the mean with one standard deviation: the paper's plot. Both after a rolling mean.
+                "mean" for the mean with one standard deviation: the paper's plot. Both after a centred mean.
             column: Which evaluations: "scores" or "successes".
 
         Returns:
@@ -79,7 +79,7 @@ class LearningCurves:
         """
         compute, words = STATISTICS[statistic]
         groups = by_label(runs)
-        window = window_of(runs)
+        window = drawn_window(runs)
         curves = {label: compute(group, column, window) for label, group in groups.items()}
         bands = " or ".join(dict.fromkeys(curve.band for curve in curves.values()))
         scored = column == "scores"
@@ -191,8 +191,8 @@ def _training(axes: Axes, run: RunResult, colour: str) -> None:
 def _target(axes: Axes, run: RunResult, colour: str) -> None:
     steps, scores = run.evaluations.steps, run.evaluations.scores
     axes.plot(steps, scores, ".-", color=colour, alpha=0.35, linewidth=0.8, markersize=4, label="evaluations")
-    window = window_of([run])
-    smooth = rolling_mean(scores, window)
+    window = drawn_window([run])
+    smooth = rolling_mean(scores, window, centred=True)
     axes.plot(steps, smooth, color=colour, label=smoothing(window) if window > 1 else "_smooth")
     for event, starts in _stage_starts(run).items() if len(steps) else ():
         look = {"color": colour, "linestyle": "", "markeredgecolor": "white", "zorder": 3, **MARKS[event]}

@@ -229,8 +229,9 @@ class CellPanel(Panel):
 
     def __init__(self, scene: Scene, shown: Sequence[Particles | None] = ()) -> None:
         self.grid = np.zeros((1, 1), int) if scene.plot.cells is None else scene.plot.cells
-        self.goals = scene.plot.goals
-        self.key = tuple(filter(None, [goal_key(scene.plot.goals, scene.plot.star)]))
+        self.goals, self.target = scene.plot.goals, scene.target
+        outlined = "black outlines: the target" if scene.target is not None else ""
+        self.key = tuple(filter(None, [outlined, goal_key(scene.plot.goals, scene.plot.star)]))
         highest = max((float(self.fractions(particles).max()) for particles in shown), default=1.0)
         # One scale for all panels; the square root keeps a broad distribution visible next to a narrow one.
         self.norm = PowerNorm(0.5, 0.0, highest)
@@ -255,6 +256,9 @@ class CellPanel(Panel):
         rows, columns = (np.arange(size + 1) - 0.5 for size in self.grid.shape)
         axes.hlines(rows, columns[0], columns[-1], color=FAINT, linewidth=0.25, zorder=2)
         axes.vlines(columns, rows[0], rows[-1], color=FAINT, linewidth=0.25, zorder=2)
+        for row, column in np.argwhere(self.fractions(self.target) > 0):
+            cell = {"facecolor": "none", "edgecolor": INK, "linewidth": 1.2, "zorder": 3, "clip_on": False}
+            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **cell))
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
 

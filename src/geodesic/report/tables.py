@@ -27,10 +27,24 @@ if TYPE_CHECKING:
 TERMINAL = 100  # columns of a plain table
 GAP = "  "  # between two columns
 _RAW = "first above, raw"
-_HEADER = (
-    "method", "seeds", "reached", _RAW, "first above", "stays above", "final mean ± std", "success", "final IQM",
-)  # fmt: skip
-_CHANCES = ("P(first)", "P(faster)", "P(better)")
+COLUMNS = {  # and what they mean
+    "method": "The method with its options",
+    "seeds": "Finished runs, out of those that were started",
+    "reached": "Seeds whose smoothed score on the target is above the solved level from some step to the end",
+    _RAW: "Median over seeds of the step at which a single evaluation is first above the solved level",
+    "first above": "The same for the rolling mean of evaluations, which is later and more reliable",
+    "stays above": "The step from which the rolling mean stays above the level to the end; never, if fewer than half "
+    "of the seeds get there",
+    "final mean ± std": "Mean of the last tenth of the evaluations: its mean and standard deviation over seeds",
+    "success": "Success rate in the last tenth of the evaluations",
+    "final IQM": "Mean of the middle half of the seeds' final scores, which a few good or bad seeds do not move",
+    "P(first)": "Probability that a seed of the first method is above the level earlier than one of this row",
+    "P(faster)": "Probability that a seed of the first method stays above the level earlier than one of this row",
+    "P(better)": "Probability that a seed of the first method ends higher than one of this row; an interval that "
+    "contains 0.5 decides nothing",
+}
+SHORT = ("method", "reached", "first above", "final IQM", "P(better)")  # of the columns, for a first look
+_HEADER, _CHANCES = tuple(COLUMNS)[:-3], tuple(COLUMNS)[-3:]
 _MARK = "*"
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -61,7 +75,7 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
         The table.
     """
     rows = check_instances(Row, rows, "rows")
-    cells, remarks = table_cells(rows), notes(rows)
+    cells, remarks = table_cells(rows), notes(rows, raw=markdown)
     if markdown:
         return "\n\n".join([_lay_out(cells, markdown), *(note.replace(_MARK, "\\*") for note in remarks)])
     raw = cells[0].index(_RAW)
@@ -76,14 +90,15 @@ def table_cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     return [line[: len(_HEADER)] for line in lines] if alone else lines
 
 
-def notes(rows: Sequence[Row]) -> list[str]:
-    """Explain the times and the brackets, and why some brackets are missing."""
+def notes(rows: Sequence[Row], raw: bool = True) -> list[str]:
+    """Explain the times, with the raw ones if they are shown, and the brackets, of which some may be missing."""
     own = [row for row in rows if row.finished]
     if not own:
         return []
     window = own[0].window
-    smoothed = f"; raw: single evaluations, the others a rolling mean of {window}"
-    remarks = [f"Times are medians over seeds{smoothed if window > 1 else ', of single evaluations: there are few'}."]
+    smoothed = "; raw: single evaluations, the others a" if raw else ", of a"
+    told = f"{smoothed} rolling mean of {window}" if window > 1 else ", of single evaluations: there are few"
+    remarks = [f"Times are medians over seeds{told}."]
     if reference := next((row.reference for row in rows if row.faster), None):
         remarks.append(f"P: that a seed of {reference} is first above earlier, stays above earlier, or ends higher.")
     short = {"medians of 5 seeds": MEDIAN_SEEDS, "interquartile means of 10": IQM_SEEDS}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from geodesic.analysis.curves import mean_curve
-from geodesic.analysis.statistics import window_of
+from geodesic.analysis.statistics import drawn_window
 from geodesic.checks import FloatArray, as_count, as_path, check_instances
 from geodesic.errors import InvalidInput
 from geodesic.records.files import write_atomically
@@ -41,7 +41,7 @@ def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
     """
     runs, width = check_instances(RunResult, runs, "runs"), as_count(width, "width", 10**4)
     evaluated = by_label(run for run in runs if len(run.evaluations.steps))
-    window = window_of(runs)
+    window = drawn_window(runs)
     curves = {label: mean_curve(group, window=window).middle for label, group in evaluated.items()}
     curves = {label: curve for label, curve in curves.items() if len(curve) and np.isfinite(curve).all()}
     if not curves:
@@ -60,7 +60,7 @@ def sparklines(runs: Sequence[RunResult], width: int = 50) -> list[str]:
 
 def smoothing(window: int) -> str:
     """How evaluations were smoothed, in words."""
-    return f"rolling mean of {window} evaluations" if window > 1 else "single evaluations"
+    return f"centred mean of {window} evaluations" if window > 1 else "single evaluations"
 
 
 def _bars(curve: FloatArray, low: float, high: float, width: int) -> str:

@@ -114,6 +114,31 @@ def test_a_heading_sorts_its_table(driver: Any, wait: Any) -> None:
     assert order() == ["gradient", "spdl", "uniform"]
 
 
+def test_five_columns_are_shown_until_all_are_wanted(driver: Any, wait: Any) -> None:
+    def shown() -> list[str]:
+        found = driver.find_elements("css selector", "#summary-table thead th")
+        return [each.text.rstrip(" ↕").replace("\n", " ") for each in found if each.is_displayed()]
+
+    assert shown() == ["method", "reached", "first above", "final IQM", "P(better)"]
+    titles = "return [...document.querySelectorAll('thead button')].filter((each) => !each.title).length"
+    assert driver.execute_script(titles) == 0
+    click(driver, "#columns")
+    assert len(shown()) == 12
+    click(driver, "#columns")
+    assert len(shown()) == 5
+
+
+def test_every_seed_has_a_tick_at_its_final_score(driver: Any, wait: Any) -> None:
+    assert count(driver, "#finals-chart .mark-rect.role-mark path") == 6
+    click(driver, "input[data-seed='0']")
+    wait.until(lambda _: count(driver, "#finals-chart .mark-rect.role-mark path") == 3)
+
+
+def test_the_curriculum_plays_once_when_it_comes_into_view(driver: Any, wait: Any) -> None:
+    driver.execute_script("document.querySelector('#curriculum').scrollIntoView()")
+    wait.until(lambda _: driver.execute_script("return Number(document.querySelector('#step').value)") > 0)
+
+
 def test_the_slider_selects_the_stage_in_force(driver: Any, wait: Any) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys

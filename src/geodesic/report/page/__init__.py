@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from geodesic.analysis.statistics import summarise, window_of
+from geodesic.analysis.statistics import drawn_window, summarise
 from geodesic.analysis.verdict import verdict_of
 from geodesic.checks import as_path
 from geodesic.errors import GeodesicError, InvalidInput, MissingExtra, RunWarning, format_error
@@ -24,7 +24,7 @@ from geodesic.report.curves import FEW_BANDS, STATISTICS, LearningCurves, Statis
 from geodesic.report.page import charts, story
 from geodesic.report.scene import scene_of, task_of
 from geodesic.report.style import DARK, goal_key, styles_of
-from geodesic.report.tables import notes, table_cells, table_csv
+from geodesic.report.tables import COLUMNS, SHORT, notes, table_cells, table_csv
 from geodesic.report.text import smoothing
 from geodesic.runs.helper import Helper
 from geodesic.tasks.task import Task
@@ -128,9 +128,10 @@ def _page(runs: Sequence[RunResult], task: Task | None, trust: bool) -> tuple[di
         "steps": runs[0].steps,
         "themes": themes(runs, reasons),
         "views": {view: _described(view, curves) for view, curves in views.items()},
-        "smoothing": smoothing(window_of(runs)),
+        "smoothing": smoothing(drawn_window(runs)),
         "curves": charts.curve_table(views),
         "seed_curves": charts.seed_table(runs, columns),
+        "finals": charts.finals(runs),
         "solved": runs[0].solved if np.isfinite(runs[0].solved) else None,
         "level": f"solved above {runs[0].solved:g}" if np.isfinite(runs[0].solved) else "",
         "reasons": reasons,
@@ -151,7 +152,7 @@ def _page(runs: Sequence[RunResult], task: Task | None, trust: bool) -> tuple[di
         "run_rows": [story.run_row(run) for run in runs],
         "scene": scene,
         "stars": "" if scene is None else goal_key(scene.plot.goals, scene.plot.star),
-        "header": header,
+        "header": [(name, COLUMNS[name], name in SHORT) for name in header],
         "rows": [story.summary_row(row, line) for row, line in zip(rows, lines)],
         "notes": notes(rows),
         "shown_bands": "one" if len(rows) > FEW_BANDS else "all",

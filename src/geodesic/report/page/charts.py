@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from geodesic.analysis.statistics import rolling_mean, window_of
+from geodesic.analysis.statistics import asymptotic, drawn_window, rolling_mean
 from geodesic.contexts import Particles
 from geodesic.curricula.gradient.staged import DISTANCE, HOP
 from geodesic.records.reader import RunResult, by_label
@@ -54,14 +54,20 @@ def seed_table(runs: Sequence[RunResult], columns: Sequence[str]) -> Json:
     """Tabulate these columns of each run's evaluations, before and after smoothing."""
     most = max(10, SEED_ROWS // (len(runs) * len(columns)))
     rows: list[tuple[Any, ...]] = []
-    window = window_of(runs)
+    window = drawn_window(runs)
     for run in runs:
         for column in columns:
             steps, raw = run.evaluations.steps, getattr(run.evaluations, column)
-            smooth = rolling_mean(raw, window)
+            smooth = rolling_mean(raw, window, centred=True)
             some = evenly(range(len(raw)), most)
             rows += [(run.label, str(run.seed), column, steps[k], raw[k], smooth[k]) for k in some]
     return _table(("label", "seed", "kind", "step", "raw", "smooth"), rows)
+
+
+def finals(runs: Sequence[RunResult]) -> Json:
+    """Tabulate the final score of each seed: where seeds solve a task or fail it, no mean describes them."""
+    known = [(run, run.evaluations.scores) for run in runs if len(run.evaluations.steps)]
+    return _table(("label", "seed", "final"), [(run.label, str(run.seed), asymptotic(scores)) for run, scores in known])
 
 
 def timeline(runs: Sequence[RunResult]) -> Json:

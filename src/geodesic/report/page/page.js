@@ -48,6 +48,18 @@
     return { width: "container", height: 380, datasets, params: params(...Object.keys(state)), layer };
   }
 
+  // One tick for each seed: where some solve the task and others fail it, no mean describes them.
+  function finals() {
+    const rows = values(data.finals), known = colours();
+    const color = name("label", { scale: { domain: data.labels, range: data.labels.map((_, k) => known[`c${k}`]) }, legend: null });
+    const x = quantity("final", { title: "final score on the target", scale: { zero: false } });
+    const y = name("label", { title: null, sort: data.labels, axis: { labelLimit: 160 } });
+    const tooltip = [name("label", { title: "method" }), name("seed"), quantity("final", { format: ".4g" })];
+    const layer = [{ data: { values: rows }, transform: [{ filter: seedShown }, { filter: "indexof(hidden, datum.label) < 0" }], mark: { type: "tick", thickness: 2.5, size: 16, opacity: 0.75 }, encoding: { x, y, color, tooltip } }];
+    if (data.solved !== null) layer.push({ data: { values: [{ x: data.solved }] }, transform: [{ filter: "level" }], mark: { type: "rule", strokeDash: [3, 3], color: known.ink }, encoding: { x: quantity("x") } });
+    return { width: "container", height: 24 * data.labels.length, params: params("hidden", "hiddenSeeds", "level"), layer };
+  }
+
   function timeline({ table, height }) {
     const known = colours(), last = Math.max(...table.rows.map((row) => row[table.columns.indexOf("end")]));
     const y = name("seed", { title: "seed", sort: null });
@@ -56,7 +68,7 @@
     const words = { calculate: "'α ' + format(datum.alpha, '.2~f')", as: "words" }, middle = { calculate: "(datum.start + datum.end) / 2", as: "middle" };
     const layer = [
       { mark: { type: "bar", stroke: known.page, strokeWidth: 0.8 }, encoding: { x: steps("start"), x2: { field: "end" }, y, color, tooltip } },
-      { mark: { type: "text", fontSize: 9, color: known.onbar, limit: 60 }, encoding: { x: quantity("middle"), y, text: name("words") }, transform: [{ filter: `datum.end - datum.start > ${0.05 * last}` }, middle, words] },
+      { mark: { type: "text", fontSize: 9, color: known.onbar, limit: 60 }, encoding: { x: quantity("middle"), y, text: name("words") }, transform: [{ filter: `(datum.end - datum.start) * width > ${36 * last}` }, middle, words] },
     ];
     return { width: "container", height, data: { values: values(table) }, transform: [{ filter: seedShown }], params: params("hiddenSeeds"), layer };
   }
@@ -94,6 +106,7 @@
   async function draw() {
     for (const [name, colour] of Object.entries(colours())) root.style.setProperty(`--${name}`, colour);
     await embed("learning-chart", learning());
+    if (one("#finals-chart")) await embed("finals-chart", finals());
     for (const [k, each] of data.timelines.entries()) await embed(`timeline-${k}`, timeline(each));
     for (const [k, each] of data.distances.entries()) if (each) await embed(`distance-${k}`, distance(each));
     for (const [k, each] of data.mixtures.entries()) {
@@ -114,7 +127,7 @@
   // Every chart takes the signals that it has.
   async function apply() {
     const waiting = Object.entries(views).map(([id, view]) => {
-      const known = id === "learning-chart" ? Object.keys(state) : /^(timeline|distance)/.test(id) ? ["hiddenSeeds"] : [];
+      const known = id === "learning-chart" ? Object.keys(state) : id === "finals-chart" ? ["hidden", "hiddenSeeds", "level"] : /^(timeline|distance)/.test(id) ? ["hiddenSeeds"] : [];
       known.forEach((name) => view.signal(name, state[name]));
       return view.runAsync();
     });
@@ -236,6 +249,17 @@
     });
   }
 
+  // Once, when the panels first come into view, they play by themselves.
+  if (slider && !matchMedia("(prefers-reduced-motion: reduce)").matches) {
+    const seen = new IntersectionObserver((entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      seen.disconnect();
+      if (!timer && slider.value === "0") play.click();
+    }, { threshold: 0.5 });
+    seen.observe(one("#curriculum .panel"));
+    slider.addEventListener("pointerdown", () => { seen.disconnect(); stop(); });
+  }
+
   // Tables: a heading sorts; what is not known comes last in either direction.
   const number = (text) => ({ inf: Infinity, "-inf": -Infinity }[text] ?? Number(text));
   all("table.sortable thead button").forEach((button) => button.addEventListener("click", () => {
@@ -251,6 +275,12 @@
   }));
 
   // Buttons.
+  one("#columns")?.addEventListener("click", (event) => {
+    const short = one("#summary-table").classList.toggle("short");
+    event.target.setAttribute("aria-pressed", String(!short));
+    event.target.textContent = short ? "All columns" : "Fewer columns";
+  });
+  all('a[href="#glossary"]').forEach((link) => link.addEventListener("click", () => { one("#glossary").open = true; }));
   one("#download")?.addEventListener("click", () => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([data.table], { type: "text/csv" }));

@@ -20,9 +20,18 @@ from geodesic.report.text import format_known
 
 EXPLORED = "exploring"
 END, RUNNING = "end of the run", "still running"
-RUN_COLUMNS = (
-    "method", "seed", "steps", "stages", "why they ended", "α", "final score", "final success", "steps/s", "state",
-)  # fmt: skip
+RUN_COLUMNS = {  # and what they mean
+    "method": "The method with its options",
+    "seed": "The seed of all random numbers",
+    "steps": "Environment steps so far",
+    "stages": "Number of stages so far",
+    "why they ended": "How many stages ended for which reason",
+    "α": "Where on the path from source (0) to target (1) the run is",
+    "final score": "Mean of the last tenth of the evaluations on the target",
+    "final success": "Success rate in them",
+    "steps/s": "Environment steps a second; runs that train together share the time",
+    "state": "Whether the run is finished",
+}
 
 Cell = tuple[str, object]  # the text, and the value to sort by
 
