@@ -25,8 +25,8 @@ def run(block, tmp_path, monkeypatch):
 
 def test_the_first_example_trains_on_a_custom_environment_in_ten_lines(tmp_path, monkeypatch, capsys):
     assert len([line for line in BLOCKS[0].splitlines() if line.strip()]) <= 10
-    assert "steps=150_000, seeds=10" in BLOCKS[0]
-    run(BLOCKS[0].replace("150_000", "6_144").replace("seeds=10", "seeds=2"), tmp_path, monkeypatch)
+    assert "steps=200_000, seeds=10" in BLOCKS[0]
+    run(BLOCKS[0].replace("200_000", "6_144").replace("seeds=10", "seeds=2"), tmp_path, monkeypatch)
     printed = capsys.readouterr().out
     assert [line.split()[:2] for line in printed.splitlines()[2:4]] == [["gradient", "2"], ["target-only", "2"]]
     assert "nan" not in printed

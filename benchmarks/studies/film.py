@@ -39,6 +39,7 @@ AGENTS = 4  # filmed at once, two by two
 WIDTH, HEIGHT = 820, 430  # pixels
 MILLISECONDS = 70  # of a frame
 PAUSE = 6  # frames at the end of an episode
+DOTS = 150  # contexts, so that each can be seen
 TRAIL = 0.4  # how dark the trail is
 
 
@@ -50,6 +51,7 @@ class Moment:
     stage: StageDistribution
     kind: str  # of the score
     score: float  # of the last evaluation on the target
+    solved: float  # the score above which the target is solved
     contexts: FloatArray  # (AGENTS, d)
     episodes: list[list[Picture]]
 
@@ -69,7 +71,7 @@ def moments(task: gd.Task, method: str, seed: int, ends: Sequence[int], folder: 
             contexts = stage.particles.sample(np.random.default_rng([seed, end]), AGENTS)
             policy = load_policy(folder, task, config.eval_policy == "stochastic")
             played = [episode(env, policy, context, every) for context in contexts]
-            yield Moment(end, stage, run.score, float(run.evaluations.scores[-1]), contexts, played)
+            yield Moment(end, stage, run.score, float(run.evaluations.scores[-1]), run.solved, contexts, played)
 
 
 def episode(env: Any, policy: Policy, context: FloatArray, every: int) -> list[Picture]:
@@ -104,7 +106,7 @@ def draw(moment: Moment, scene: Scene, method: str) -> Figure:
     FigureCanvasAgg(figure)
     left = figure.add_axes((0.075, 0.155, 0.43, 0.71))
     (panel,) = panels_of(scene)
-    panel.draw(left, moment.stage.particles, colour_of(method))
+    panel.draw(left, moment.stage.particles.thinned(DOTS, np.random.default_rng(0)), colour_of(method))
     left.set_xlabel(panel.labels[0])
     left.set_ylabel(panel.labels[1])
     small_panel(left)
@@ -120,7 +122,7 @@ def draw(moment: Moment, scene: Scene, method: str) -> Figure:
         axes.text(0.03, 0.97, str(place + 1), transform=axes.transAxes, va="top", fontsize=9, fontweight="bold")
     heading = {"y": 0.92, "fontsize": 11, "fontweight": "bold"}
     figure.text(0.075, s=f"trained on: stage {moment.stage.stage}, α = {moment.stage.alpha:.2g}", **heading)
-    score = f"target {moment.kind.replace('_', ' ')} {moment.score:.2g}"
+    score = f"{moment.kind.replace('_', ' ')} {moment.score:.2g} (solved: {moment.solved:g})"
     figure.text(0.545, s=f"after {short_steps(moment.step)} steps: {score}", **heading)
     figure.text(0.075, 0.015, "; ".join(panel.key), fontsize=8)
     return figure

@@ -65,6 +65,8 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     generated_pages = {*PAGES.values(), *generated.pages()}
     here = page.file.src_uri
+    if here == PAGES["README.md"]:
+        page.meta["hide"] = ["navigation"]  # a home page has no neighbours
     if here == "fidelity.md":
         for old, new in MOVED.items():
             markdown = markdown.replace(f"]({old}", f"]({new}")
