@@ -33,7 +33,7 @@ def test_categories_are_named_at_the_ticks_and_integers_are_whole():
     assert ticks(upper.yaxis) == ticks(lower.xaxis) == NAMES
     assert ticks(lower.yaxis) == ["0", "1", "2", "3"]
     assert upper.get_ylim() == pytest.approx((-0.62, 2.62))  # categories are in the middle of their rows
-    assert figure._suptitle.get_text().endswith("\nblack crosses and rings: the target")
+    assert figure._suptitle.get_text().endswith("\ngrey crosses and black rings: the target")
 
 
 def test_in_a_plane_of_few_places_areas_are_masses():

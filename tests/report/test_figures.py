@@ -196,7 +196,7 @@ def test_a_plane_has_walls_goals_and_the_target() -> None:
     assert len(target.get_offsets()) == len(drawn.target_particles)
     np.testing.assert_array_equal(cloud.get_offsets(), [[0.0, 4.0]])
     assert {"gate position (m)", "gate width"} <= texts(figure)
-    assert title(figure).endswith("\nblack crosses: the target; grey boxes: walls; star: the goal")
+    assert title(figure).endswith("\ngrey crosses: the target; grey boxes: walls; star: the goal")
 
 
 def test_axes_say_which_values_are_drawn_and_in_which_order() -> None:

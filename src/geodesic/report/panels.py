@@ -23,7 +23,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator
 from geodesic.contexts import ContextSpace, FloatArray, Particles
 from geodesic.records.schema import StageDistribution
 from geodesic.report.scene import Plane, Scene
-from geodesic.report.style import FAINT, GOAL, HEAT, INK, WALL, evenly, goal_key
+from geodesic.report.style import FAINT, GOAL, HEAT, INK, TARGET, WALL, evenly, goal_key
 
 BINS = 20
 MOST_BARS = 40
@@ -163,9 +163,9 @@ class PlanePanel(Panel):
         self.scene, self.plane = scene, plane
         self.labels = (scene.space.labels[plane[0]], scene.space.labels[plane[1]])
         self.places = scene.places(plane)
-        target = {"crosses" if scene.places(each) is None else "rings": None for each in scene.planes}
+        target = {"grey crosses" if scene.places(each) is None else "black rings": None for each in scene.planes}
         marks = {
-            f"black {' and '.join(target)}: the target": scene.target is not None,
+            f"{' and '.join(target)}: the target": scene.target is not None,
             "grey boxes: walls": scene.walls(plane),
             goal_key(scene.plot.goals, scene.plot.star): scene.goals(plane),
         }
@@ -206,7 +206,7 @@ class PlanePanel(Panel):
         if self.scene.target is not None:
             x, y = self.scene.target.points[:, list(self.plane)].T
             crowd = max(1.0, len(x) / 500)  # crosses of thousands would hide what is below and above them
-            axes.scatter(x, y, s=40 / crowd**2, marker="+", color=INK, alpha=0.3, linewidth=0.7, zorder=1)
+            axes.scatter(x, y, s=40 / crowd**2, marker="+", color=TARGET, alpha=0.5, linewidth=0.7, zorder=1)
 
     def rows(self, stage: StageDistribution) -> FloatArray:
         """Return x, y, mass and progress of at most 64 points; a negative progress where points have none."""

@@ -34,6 +34,7 @@ OTHER = "#999933"
 DARK = {"#000000": "#f2f2f2", "#332288": "#a99bf0", "#882255": "#c2527f", "#0072b2": "#2f8fd0"}
 WALL = "#3a3a45"
 GOAL = "#f0e442"
+TARGET = "#7f858f"  # crosses: dots of every method can be seen on them
 INK = "#222222"
 FAINT = "#b0b0b0"
 GRID = "#e4e4e4"

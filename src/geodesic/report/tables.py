@@ -97,8 +97,8 @@ def notes(rows: Sequence[Row], raw: bool = True) -> list[str]:
         return []
     window = own[0].window
     smoothed = "; raw: single evaluations, the others a" if raw else ", of a"
-    told = f"{smoothed} rolling mean of {window}" if window > 1 else ", of single evaluations: there are few"
-    remarks = [f"Times are medians over seeds{told}."]
+    of_times = f"{smoothed} rolling mean of {window}" if window > 1 else ", of single evaluations: there are few"
+    remarks = [f"Times are medians over seeds{of_times}."]
     if reference := next((row.reference for row in rows if row.faster), None):
         remarks.append(f"P: that a seed of {reference} is first above earlier, stays above earlier, or ends higher.")
     short = {"medians of 5 seeds": MEDIAN_SEEDS, "interquartile means of 10": IQM_SEEDS}

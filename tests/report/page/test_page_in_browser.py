@@ -115,17 +115,17 @@ def test_a_heading_sorts_its_table(driver: Any, wait: Any) -> None:
 
 
 def test_five_columns_are_shown_until_all_are_wanted(driver: Any, wait: Any) -> None:
-    def shown() -> list[str]:
+    def columns() -> list[str]:
         found = driver.find_elements("css selector", "#summary-table thead th")
         return [each.text.rstrip(" ↕").replace("\n", " ") for each in found if each.is_displayed()]
 
-    assert shown() == ["method", "reached", "first above", "final IQM", "P(better)"]
+    assert columns() == ["method", "reached", "first above", "final IQM", "P(better)"]
     titles = "return [...document.querySelectorAll('thead button')].filter((each) => !each.title).length"
     assert driver.execute_script(titles) == 0
     click(driver, "#columns")
-    assert len(shown()) == 12
+    assert len(columns()) == 12
     click(driver, "#columns")
-    assert len(shown()) == 5
+    assert len(columns()) == 5
 
 
 def test_every_seed_has_a_tick_at_its_final_score(driver: Any, wait: Any) -> None:
