@@ -257,8 +257,8 @@ class CellPanel(Panel):
         axes.hlines(rows, columns[0], columns[-1], color=FAINT, linewidth=0.25, zorder=2)
         axes.vlines(columns, rows[0], rows[-1], color=FAINT, linewidth=0.25, zorder=2)
         for row, column in np.argwhere(self.fractions(self.target) > 0):
-            cell = {"facecolor": "none", "edgecolor": INK, "linewidth": 1.2, "zorder": 3, "clip_on": False}
-            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **cell))
+            corner = (column - 0.5, row - 0.5)
+            axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=INK, linewidth=1.2, zorder=3, clip_on=False))
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
 
