@@ -124,7 +124,7 @@ def test_cells_are_shaded_by_their_probability() -> None:
     assert empty[:3].min() > 0.9  # white
     assert full[:3].mean() < half[:3].mean() < empty[:3].mean()  # one scale
     np.testing.assert_array_equal(first.collections[0].get_offsets(), [GOALS[0][::-1]])
-    assert title(figure) == "mine: contexts from source to target\nstar: the goal"
+    assert title(figure) == "mine: contexts from source to target\nblack outlines: the target; star: the goal"
 
 
 def test_cells_show_every_stage(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_mean_curves_show_each_label_the_band_and_the_solved_level(tmp_path: Pat
     labels = [line.get_label() for line in axes.lines]
     assert set(labels) == {f"{run.label} (2 seeds)" for run in runs} | {"solved above 55", "_raw"}
     raw, smooth = axes.lines[:2]
-    np.testing.assert_allclose(smooth.get_ydata()[:4], [0, 10, 20 / 3, 40 / 3])  # means of 3
+    np.testing.assert_allclose(smooth.get_ydata()[:4], [10, 20 / 3, 40 / 3, 20 / 3])  # means of 3
     np.testing.assert_allclose(raw.get_ydata()[:4], [0, 20, 0, 20])
     assert (raw.get_label(), raw.get_linestyle()) == ("_raw", "None")
     assert raw.get_zorder() < smooth.get_zorder()
@@ -324,7 +324,7 @@ def test_mean_curves_show_each_label_the_band_and_the_solved_level(tmp_path: Pat
 
 def test_curves_explain_smoothing_and_bands(tmp_path: Path) -> None:
     runs = load_comparison(write_comparison(tmp_path, {"gradient": {"returns": [0.0] * 30}}, seeds=10))
-    smoothed = "\nlines: rolling mean of 10 evaluations; points: before smoothing"
+    smoothed = "\nlines: centred mean of 3 evaluations; points: before smoothing"
     for statistic, count, words in (
         ("mean", 10, "mean over seeds; band: standard deviation"),
         ("iqm", 10, "interquartile mean over seeds; band: 95 % interval"),
@@ -414,7 +414,7 @@ def test_single_run_shows_training_target_and_alpha(tmp_path: Path) -> None:
     assert "mastered above 40" in legend(training)
     assert "solved above 55" in legend(target)
     assert "rolling mean of 20 episodes" in legend(training)
-    assert "rolling mean of 10 evaluations" in legend(target)
+    assert "centred mean of 3 evaluations" in legend(target)
     assert alpha.lines[0].get_ydata().tolist() == [0.0, 0.5, 1.0, 1.0]
 
 
