@@ -64,8 +64,8 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
     P(better) are the probabilities that a seed of the reference beats a seed of this line's method: in the step at
     which it is first above, in the step from which it stays above, and in the final score.
 
-    A plain table fits a terminal of 100 columns: what is wider follows in further blocks of columns, and raw times are
-    left out.
+    A plain table fits a terminal of 100 columns: what is wider follows in further blocks of columns, and raw times and
+    a success rate that no method has are left out.
 
     Args:
         rows: The rows, from `geodesic.analysis.statistics.summarise`.
@@ -78,8 +78,9 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
     cells, remarks = table_cells(rows), notes(rows, raw=markdown)
     if markdown:
         return "\n\n".join([_lay_out(cells, markdown), *(note.replace(_MARK, "\\*") for note in remarks)])
-    raw = cells[0].index(_RAW)
-    without = [(*line[:raw], *line[raw + 1 :]) for line in cells]
+    known = [name for name, *column in zip(*cells) if name != "success" or set(column) != {"-"}]
+    columns = [cells[0].index(name) for name in known if name != _RAW]
+    without = [tuple(line[column] for column in columns) for line in cells]
     return "\n".join([_lay_out(without), *(line for note in remarks for line in wrap(note, TERMINAL))])
 
 
