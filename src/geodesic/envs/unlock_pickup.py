@@ -1,4 +1,4 @@
-"""UnlockPickup: fetch the key, open the door, pick up the box. The context is the situation that an episode starts in."""
+"""UnlockPickup: fetch the key, open the door, pick up the box. The context is where an episode starts."""
 
 from __future__ import annotations
 
