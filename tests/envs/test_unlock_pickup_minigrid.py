@@ -23,11 +23,11 @@ def reference():
     class Reference(UnlockPickupEnv):
         start = None
 
-        def _gen_grid(self, width, height):
+        def _gen_grid(self, *size):
             if self.start is None:
-                super()._gen_grid(width, height)
+                super()._gen_grid(*size)
                 return
-            RoomGrid._gen_grid(self, width, height)
+            RoomGrid._gen_grid(self, *size)
             (ax, ay, kx, ky, bx, by, door_y, opened), direction, (locks, paint) = self.start
             self.obj, self.key = Box(IDX_TO_COLOR[paint]), Key(IDX_TO_COLOR[locks])
             self.grid.set(bx, by, self.obj)
