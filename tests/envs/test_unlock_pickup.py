@@ -117,7 +117,7 @@ def test_the_agent_sees_what_is_in_front_of_it_but_not_through_walls_and_doors()
     assert seen[5, 3] == KEY
     assert seen[3, 3] == DOOR
     assert (seen[:3] == UNSEEN).all()
-    assert seen[6].tolist() == [UNSEEN, UNSEEN, WALL, EMPTY, EMPTY, EMPTY, WALL]
+    assert seen[6].tolist() == [UNSEEN, WALL, EMPTY, EMPTY, EMPTY, EMPTY, WALL]
     away = picture(begin([2, 2, 3, 2, 7, 3, 2, 0], direction=2), [2, 2, 3, 2, 7, 3, 2, 0])[..., 0]
     assert not np.isin(away, (KEY, DOOR, BOX)).any()
 
