@@ -2,7 +2,6 @@
 
 import jax
 import numpy as np
-import pytest
 
 from extras import needs_minigrid
 from geodesic.envs.unlock_pickup import UnlockPickup
