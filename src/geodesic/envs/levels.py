@@ -186,10 +186,9 @@ class Levels(ContextualMDP):
     action_space = gym.spaces.Discrete(4)
     observation_space = gym.spaces.Box(-1.0, 1.0, (2 * VIEW**2 + 2,), np.float32)
 
-    def __init__(self, layout: str = LAYOUTS, trail: int = 1) -> None:
+    def __init__(self, layout: str = LAYOUTS) -> None:
         self.context_space = LevelSpace(SIZE, MOST_WALLS)
         self.layouts = parse_levels(option_text("layout", layout), self.context_space)
-        self.trail = trail
         super().__init__()
 
     def initial(self, rng: Array, params: Array | None = None) -> LevelState:
@@ -208,7 +207,7 @@ class Levels(ContextualMDP):
     def observation(self, state: LevelState, rng: Array, params: Array | None = None) -> Array:
         """Return the walls and the visits around the agent, and the offset to the goal."""
         walls = self._walls(params).astype(jnp.float32)
-        visits = state.visits / (1 + state.visits) * self.trail
+        visits = state.visits / (1 + state.visits)
         views = (_around(walls, state.cell, 1.0), _around(visits, state.cell, 0.0))
         return jnp.concatenate([*views, (self._marks(params)[1] - state.cell) / (SIZE - 1)])
 

@@ -37,8 +37,8 @@ class CurriculumPlan:
         distances: Those between the support points (n, n) of discrete contexts.
         hops: How far contexts move to each alpha from the one before, in diagonals of the context space.
         left: How far they are from the target there, likewise.
-        examples: The contexts (k, alphas, d) of a few atoms of the geodesic there, to different points of the target.
         jump: The alpha that the path jumps to over contexts that are not trained on; None: it does not jump.
+        examples: The contexts (k, alphas, d) of a few atoms of the geodesic, to different points of the target.
     """
 
     task: Task
@@ -50,8 +50,8 @@ class CurriculumPlan:
     distances: FloatArray | None
     hops: tuple[float, ...]
     left: tuple[float, ...]
-    examples: FloatArray
     jump: float | None
+    examples: FloatArray
 
     def lines(self) -> list[str]:
         """The plan in words."""
@@ -108,8 +108,8 @@ def plan(task: Task, alphas: Sequence[float], metric: str | Maker | None = None)
         distances,
         tuple(hops),
         tuple(left),
-        _examples(geodesic, alphas),
         jumps[0] if jumps else None,
+        _examples(geodesic, alphas),
     )
 
 
