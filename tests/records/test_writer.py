@@ -19,7 +19,7 @@ from geodesic.records import (
     versions,
 )
 from geodesic.records.origin import sign
-from geodesic.records.schema import TABLES, StageDistribution
+from geodesic.records.schema import TABLES
 
 CONFIG = RunConfig(
     task="mine", name="mine", contexts=["length", "mass"], method="gradient", label="gradient", seed=0,

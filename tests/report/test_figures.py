@@ -22,7 +22,8 @@ from geodesic.report import contexts, curves, figures, style
 from geodesic.report.contexts import distance_matrix
 from geodesic.report.scene import Scene
 from geodesic.report.stages import path_summary, progress, stages
-from geodesic.runs.plan import CurriculumPlan, plan
+from geodesic.runs import plan as plans
+from geodesic.runs.plan import CurriculumPlan
 from geodesic.tasks import Plot, Task, load
 from run_folders import write_comparison, write_run
 
@@ -632,7 +633,7 @@ def test_every_kind_of_contexts_has_its_figures(tmp_path: Path, drawn: Task) -> 
 
 
 def test_contexts_with_pictures_are_drawn_on_their_way(tmp_path: Path) -> None:
-    made = plan(load("levels"), (0.0, 0.5, 1.0))
+    made = plans.plan(load("levels"), (0.0, 0.5, 1.0))
     check(figures.write_plan_figures(tmp_path, made), ["plan.png", "pictures.png"])
     drawn = contexts.pictures(made.alphas, made.examples, made.task.plot.picture, "a title")
     assert [axes.get_title() for axes in drawn.axes[:3]] == ["α = 0", "α = 0.5", "α = 1"]
