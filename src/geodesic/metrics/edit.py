@@ -100,14 +100,14 @@ class EditDistance(Metric):
         routes = [cheapest_route(common, x[mark : mark + 2], y[mark : mark + 2]) for mark in (0, 2)]
         for row, column in (cell for route in routes for cell in route):
             common[row, column] = False
-        for cell in np.flatnonzero(self._walls(x) & ~common):
-            edit(MARKS + int(cell), 0)
+        for wall in np.flatnonzero(self._walls(x) & ~common).tolist():
+            edit(MARKS + wall, 0)
         for step in range(1, max(len(route) for route in routes)):
             for mark, route in zip((0, 2), routes):
                 for axis, value in enumerate(route[min(step, len(route) - 1)]):
                     edit(mark + axis, value)
-        for cell in self._closing_order(y):
-            edit(MARKS + cell, 1)
+        for wall in self._closing_order(y):
+            edit(MARKS + wall, 1)
         return np.array(levels, np.float64)
 
     def _closing_order(self, level: IntArray) -> list[int]:
