@@ -30,6 +30,7 @@ from geodesic.checks import (
 from geodesic.contexts import ContextSpace, Particles, Real, Score
 from geodesic.contexts.plot import Plot
 from geodesic.curricula.base import AUTO, ENOUGH, Threshold, as_threshold, is_auto
+<<<<<<< HEAD
 from geodesic.envs.gymnasium import (
     Contexts,
     ContextWrapper,
@@ -41,6 +42,10 @@ from geodesic.envs.gymnasium import (
     time_limit,
 )
 from geodesic.errors import InvalidInput, UnknownName, format_error, short_repr
+=======
+from geodesic.envs.gymnasium import Contexts, ContextWrapper, Env, SetContext, find_sampler, time_limit
+from geodesic.errors import InvalidInput, UnknownName, format_error, short_repr, some
+>>>>>>> levels
 from geodesic.metrics import standard
 from geodesic.metrics.base import LearnedMetric, Metric, as_any_metric
 
@@ -271,7 +276,7 @@ class Task:
             raise InvalidInput("expected observe_context=False in the ContextWrapper, got one that adds the context")
 
     def __repr__(self) -> str:
-        contexts = ", ".join(self.space.names)
+        contexts = some(self.space.names)
         threshold = self.threshold if isinstance(self.threshold, str) else f"{self.threshold:g}"
         return f"Task({self.name!r}, contexts {contexts}, threshold {threshold} on the {self.score})"
 
