@@ -297,9 +297,7 @@ def _fits(batch: Batch, session: CurriculumSession, kept: Checkpoint) -> bool:
     return counts == (batch.segment, batch.segment, batch.step) and (recorded or not batch.segment)
 
 
-def extend(
-    folder: Path, steps: int | None, task: Task | None = None, objects: Objects | None = None, trust: bool = False
-) -> Batch:
+def extend(folder: Path, steps: int | None, task: Task | None = None, trust: bool = False) -> Batch:
     """Resume a run; with more steps, a finished one continues too. trust: see `check_origin`."""
     config = read_config(folder)
     check_origin(folder / "config.json", config, trust, task)
@@ -308,7 +306,7 @@ def extend(
     longer = config if steps is None else config.replace(steps=steps)
     if finished(folder) and longer.steps == config.steps:
         raise InvalidInput(f"the run in {folder} is finished; nothing to resume (--steps N trains on to N steps)")
-    batch = resume([longer], [folder], task, None if objects is None else [objects])
+    batch = resume([longer], [folder], task)
     batch.extend([longer])
     return batch
 
