@@ -142,6 +142,7 @@ def kinds() -> Iterator[tuple[str, Callable[[Place], None]]]:
     )
     for value in ("inf", "nan", "1e300"):
         yield f"{value} in a table", lambda place, value=value: _stages(place, [",".join([value] * 8) + ","])
+    yield "1e308 in the evaluations", lambda place: _evaluation(place, "1000,0,0,1e308,0,0,-1e308")
     yield "one context of two", lambda place: place.forge(contexts=["row"])
     yield "a folder like a temporary file", lambda place: (place.folder / ".x.tmp").mkdir()
     for what, text in {
@@ -165,6 +166,11 @@ def _code(place: Place) -> Path:
 def _stages(place: Place, lines: list[str]) -> None:
     path = place.folder / "stages.csv"
     path.write_text("\n".join([path.read_text().splitlines()[0], *lines, ""]))
+
+
+def _evaluation(place: Place, line: str) -> None:
+    path = place.folder / "evaluations.csv"
+    path.write_text(f"{path.read_text()}{line}\n")
 
 
 def _pickle(place: Place) -> None:
@@ -269,6 +275,8 @@ def judged(code: int, errors: str, output: str, seconds: float = 0.0, memory: in
         found.append(f"{len(lines)} lines of reasons")
     if len(errors) > LETTERS:
         found.append(f"{len(errors)} characters of errors")
+    if "site-packages" in errors:
+        found.append("a warning of a library")
     if "\x1b]" in errors + output:
         found.append("escape codes")
     if seconds > SECONDS:

@@ -135,6 +135,7 @@ class RunFolder:
             "tables": tables,
             "stages": {"count": len(self._stages), "digest": self._digest.hexdigest()},
         }
+        inside(self.path, "checkpoint")  # a link may have taken its place since the run began
         latest, previous = generations(self.path)
         checkpoint.save(latest, arrays, whole, keep=previous)
 
