@@ -15,7 +15,7 @@ from geodesic.checks import as_path
 from geodesic.contexts import EpisodeBatch, Particles
 from geodesic.curricula.base import Threshold
 from geodesic.envs.gymnasium import success_of
-from geodesic.errors import CheckpointError, InvalidInput, MissingExtra, RunFailed, short_repr
+from geodesic.errors import InvalidInput, MissingExtra, RunFailed, short_repr
 from geodesic.metrics.standard import Maker
 from geodesic.records import Checkpoint, RunConfig
 from geodesic.tasks import Task, load
@@ -25,7 +25,6 @@ from geodesic.training.configure import configure, objects_of
 from geodesic.training.objects import Objects
 from geodesic.training.session import CurriculumSession, CurriculumView
 from geodesic.training.trainer import Evaluation
-from geodesic.training.validate_checkpoint import WAITING
 
 try:
     from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
@@ -122,8 +121,6 @@ class CurriculumCallback(CurriculumView, RLlibCallback):
     def _restore(self, kept: Checkpoint) -> None:
         """Continue from a checkpoint, before any file is changed."""
         self.step, self.clock = kept.count("step"), kept.count("clock")
-        if (kept.arrays[WAITING + "started"] > self.clock).any():
-            raise CheckpointError(f"damaged checkpoint {kept.path}: an episode began after its clock")
 
     def on_train_result(self, *, algorithm: Any, result: dict[str, Any], **kwargs: Any) -> None:
         """Give finished episodes to the curriculum, and its distribution to the environments."""
