@@ -9,7 +9,7 @@ import pytest
 import geodesic as gd
 from geodesic.contexts import rows_of
 from geodesic.curricula import AutoThreshold, HedgedGradient, Search, TargetOnly, build
-from geodesic.curricula.hedged import Trend
+from geodesic.curricula.hedged import Record, Trend
 from geodesic.errors import InvalidInput
 from geodesic.records import load_run
 from geodesic.runs import run
@@ -156,6 +156,26 @@ def test_a_trend_has_the_moments_of_its_block():
 
 def test_a_path_that_leads_nowhere_gives_way_to_a_target_that_improves():
     assert changes(shares_after(late)) == [[0.85, 0.05, 0.1], [0.25, 0.5, 0.25], [0.3, 0.6, 0.1]]
+
+
+def test_a_path_on_which_scores_rise_is_not_given_up_though_alpha_does_not():
+    def learned(contexts, count):
+        return np.where((contexts < 1.5).all(axis=1), 1e-5 * count, 0.0)
+
+    assert changes(shares_after(learned)) == [[0.85, 0.05, 0.1]]
+
+
+def test_scores_on_a_path_that_moved_are_compared_with_those_since_then():
+    record = Record()
+    for score in (1.0, 2.0, 9.0):
+        record = record.observe(np.full((20, 2), score), 20, clock=score)
+    assert (record.first.tolist(), record.best.tolist(), record.improved) == ([1.0, 1.0], [9.0, 9.0], 9.0)
+    record = record.restart().observe(np.full((10, 2), 3.0), 20, clock=10.0)
+    assert record.score == 6.0  # the latest 20, to look at
+    assert np.isnan(record.best).all()
+    for clock in (11.0, 12.0, 13.0):
+        record = record.observe(np.full((20, 2), clock - 8.0), 20, clock)
+    assert (record.first.tolist(), record.improved) == ([3.0, 3.0], 13.0)
 
 
 def test_where_nothing_makes_progress_hard_contexts_get_most_again():
