@@ -45,7 +45,6 @@ ACTIONS = 16
 METHODS = {
     "spdl": "spdl",
     "spdl, critic": f"{HERE}:CriticSPDL",
-    "spdl, critic, no baseline": f"{HERE}:CriticSPDL:baseline=false",
     "procurl-target": "procurl-target",
     "procurl-target, critic": f"{HERE}:CriticProCuRLTarget",
 }
