@@ -5,7 +5,8 @@
     python -m benchmarks.studies.literal point-mass --seeds 10 --first-seed 1000 --workers 0
 
 In the Maze and in U-Maze each line of the table changes one thing of GRADIENT; all else is ours. On PointMass it is
-Goal-GAN's networks and their training. Repeat the command to resume.
+Goal-GAN's networks and their training. Repeat the command to resume. With --until nothing is trained: the table is
+about the runs that have reached that step, finished or not, cut there.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from pathlib import Path
 import numpy as np
 
 import geodesic as gd
+from benchmarks.studies.paces import until
 from geodesic.analysis.statistics import summarise
 from geodesic.envs.maze import STRICT, Maze
 from geodesic.metrics import Embedding, Matrix, TabularCMDP, contextual_distance
+from geodesic.records.reader import load_comparison
 from geodesic.report.tables import format_table
 
 HERE = "benchmarks.studies.literal"
@@ -68,12 +71,16 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1000)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--workers", type=int, help="processes; 0: all runs in one program (default: one per core)")
+    parser.add_argument("--until", type=int, help="only read: the table as of this step")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     out = options.out or Path("runs") / f"literal-{options.task}"
     forms = FORMS[options.task]
-    runs = gd.compare(options.task, forms, seeds=seeds, steps=options.steps, workers=options.workers, out=out).runs
+    if options.until:
+        runs = until(load_comparison(out), options.until)
+    else:
+        runs = gd.compare(options.task, forms, seeds=seeds, steps=options.steps, workers=options.workers, out=out).runs
     print(format_table(summarise(runs, runs[0].solved, "ours")))
 
 
