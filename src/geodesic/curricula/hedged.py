@@ -442,7 +442,8 @@ class HedgedGradient(Wrapper[HedgedState]):
             shares = self.direct
         else:
             shares = self.paying if rises or state.tried < self.patience else self.waiting
-        n = round(state.on_target.gained(self.required(state)) ** 2 ** (1 - 2 * alpha), 1)
+        gained, power = state.on_target.gained(self.required(state)), 2.0 ** (1 - 2 * alpha)
+        n = round(math.pow(gained, power), 1)
         return (1 - n) * np.array(shares) + n * np.array(self.solved)
 
     def _odds(self, state: HedgedState, shares: FloatArray) -> FloatArray:

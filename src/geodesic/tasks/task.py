@@ -30,7 +30,6 @@ from geodesic.checks import (
 from geodesic.contexts import ContextSpace, Particles, Real, Score
 from geodesic.contexts.plot import Plot
 from geodesic.curricula.base import AUTO, ENOUGH, Threshold, as_threshold, is_auto
-<<<<<<< HEAD
 from geodesic.envs.gymnasium import (
     Contexts,
     ContextWrapper,
@@ -41,11 +40,7 @@ from geodesic.envs.gymnasium import (
     set_attributes,
     time_limit,
 )
-from geodesic.errors import InvalidInput, UnknownName, format_error, short_repr
-=======
-from geodesic.envs.gymnasium import Contexts, ContextWrapper, Env, SetContext, find_sampler, time_limit
 from geodesic.errors import InvalidInput, UnknownName, format_error, short_repr, some
->>>>>>> levels
 from geodesic.metrics import standard
 from geodesic.metrics.base import LearnedMetric, Metric, as_any_metric
 
