@@ -24,6 +24,7 @@ from geodesic.curricula.gradient.paces import AdaptivePace, FixedStep, Pace, Per
 from geodesic.curricula.hedged import HedgedGradient
 from geodesic.curricula.learnability import Learnability
 from geodesic.curricula.learning_progress import LearningProgress
+from geodesic.curricula.plr import PLR
 from geodesic.curricula.procurl_target import ProCuRLTarget
 from geodesic.curricula.search import Search
 from geodesic.curricula.spdl import SPDL
@@ -56,6 +57,7 @@ REGISTRY: Registry[Method] = Registry(
         "learnability": Learnability,
         "doraemon": DORAEMON,
         "acl": ACL,
+        "plr": PLR,
     },
 )
 
@@ -66,6 +68,7 @@ __all__ += [
     "ALPGMM",
     "CURROT",
     "DORAEMON",
+    "PLR",
     "SPDL",
     "GoalGAN",
     "Gradient",
@@ -157,7 +160,9 @@ def _with_source(found: Method, problem: Problem, options: dict[str, Any]) -> Cu
         return _make(found, replace(problem, source=source, source_moments=None), rest)
 
     trial = on(problem.target)  # invalid options are refused here, not when a source has been found
-    return Search(on, problem.space, getattr(trial, "threshold", 0.0), score=trial.score)
+    search = Search(on, problem.space, getattr(trial, "threshold", 0.0), score=trial.score)
+    object.__setattr__(search, "needs_value_losses", trial.needs_value_losses)
+    return search
 
 
 def _make(method: Method, problem: Problem, options: dict[str, Any]) -> Curriculum[Any]:

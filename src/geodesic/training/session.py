@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from geodesic.contexts import Arrays, EpisodeBatch, FloatArray, IntArray, Particles
-from geodesic.contexts.episodes import COLUMNS
+from geodesic.contexts.episodes import COLUMNS, LOSS_COLUMNS
 from geodesic.curricula import State
 from geodesic.curricula.gradient.staged import DISTANCE, HOP, JUMP
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning, format_error
@@ -317,7 +317,8 @@ class CurriculumSession:
             return
         self.write()
         own = {CURRICULUM + name: value for name, value in self.curriculum.save(self.state).items()}
-        waiting = {WAITING + name: column for name, column in zip(COLUMNS, self.waiting.columns())}
+        columns = zip(COLUMNS, self.waiting.columns())
+        waiting = {WAITING + name: column for name, column in columns if column is not None}
         seen = {"updates": self.updates, "train_score": self.train_score, "target_score": self.target_score}
         best, kept = self.best.save()
         self.folder.save({**agent, **best, **own, **waiting}, {**seen, **kept, **meta})
@@ -337,7 +338,10 @@ class CurriculumSession:
         kept = {name.removeprefix(CURRICULUM): found.arrays[name] for name in names}
         try:
             state = self.curriculum.load(kept)
-            waiting = EpisodeBatch(*(found.arrays[WAITING + name] for name in COLUMNS))
+            waiting = EpisodeBatch(
+                **{name: found.arrays[WAITING + name] for name in COLUMNS if name not in LOSS_COLUMNS.values()},
+                **{name: found.arrays.get(WAITING + name) for name in LOSS_COLUMNS.values()},
+            )
             check_state(state, waiting, self.task.space.dim)
             if type(self.curriculum).__module__.startswith("geodesic."):
                 check_numbers(kept, own)
