@@ -22,6 +22,7 @@ FAST: dict[str, dict[str, Any]] = {
     "currot": {"episodes_per_update": 20, "n_particles": 30},
     "learning-progress": {"probe": 40},
     "plr": {"buffer": 60},
+    "spgl": {"steps_per_iteration": 200},
     "doraemon": {"episodes_per_update": 30},
 }
 
@@ -95,6 +96,7 @@ CURRICULA: dict[str, Callable[[gd.Problem], Curriculum[Any]]] = {
     "gradient, adaptive": lambda problem: build("gradient", problem, pace="adaptive"),
     "gradient, compounding": lambda problem: build("gradient", problem, pace="compounding"),
     "gradient, particles": lambda problem: build("gradient", problem, pace="particles"),
+    "learnability, measured": lambda problem: build("learnability", problem, rollouts=1, candidates=20),
     "linear, adaptive": lambda problem: build("linear", problem, pace="adaptive"),
     **{f"{name}, source found": found(name, "source") for name in ("auto", "gradient", "currot", "spdl")},
     **{f"{name}, threshold found": found(name, "threshold") for name in ("auto", "gradient", "linear")},
@@ -114,6 +116,7 @@ PROBLEMS: dict[str, Callable[[], gd.Problem]] = {
 }
 REFUSALS = {  # of methods, and of what
     "spdl": "expected contexts without categories for SPDL",
+    "spgl": "expected contexts without categories for SPGL",
     "adr": "expected contexts without categories for ADR",
     "doraemon": "expected contexts without categories for DORAEMON",
     "return-lift": "expected numbers as contexts, got integers or categories; try Embedding or Product",

@@ -28,6 +28,8 @@ from geodesic.curricula.plr import PLR
 from geodesic.curricula.procurl_target import ProCuRLTarget
 from geodesic.curricula.search import Search
 from geodesic.curricula.spdl import SPDL
+from geodesic.curricula.spgl import SPGL
+from geodesic.curricula.vds import VDS
 from geodesic.curricula.wb_spdl import WassersteinSPDL
 from geodesic.errors import InvalidInput, short_repr
 from geodesic.registry import Registry
@@ -58,6 +60,8 @@ REGISTRY: Registry[Method] = Registry(
         "doraemon": DORAEMON,
         "acl": ACL,
         "plr": PLR,
+        "vds": VDS,
+        "spgl": SPGL,
     },
 )
 
@@ -70,6 +74,8 @@ __all__ += [
     "DORAEMON",
     "PLR",
     "SPDL",
+    "SPGL",
+    "VDS",
     "GoalGAN",
     "Gradient",
     "Learnability",
