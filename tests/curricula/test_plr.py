@@ -54,7 +54,7 @@ def test_a_new_context_replaces_the_one_of_lowest_priority_if_its_loss_is_larger
     assert other.played.tolist() == [1, 4, 3]
 
 
-def test_replay_begins_once_the_buffer_is_filled_and_keeps_its_share():
+def test_replay_begins_once_the_buffer_is_filled_and_keeps_its_fraction():
     method, rng = curriculum(buffer=20, fill=0.5, replay=0.8), np.random.default_rng(0)
     state = method.init(rng)
     state = method.update(state, episodes(LINE.draw(9, rng)[:, 0], np.ones(9)), rng)

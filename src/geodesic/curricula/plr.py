@@ -94,13 +94,13 @@ class PLR(Curriculum[PLRState]):
         if state.fresh < self.episodes_per_update:
             return state
         new = self.space.uniform(self.particles, rng)
-        count, share = len(state.points), self.replay
-        if not count or count < self.fill * self.buffer:
-            count, share = 0, 0.0
+        count, replayed = len(state.points), self.replay
+        if count < self.fill * self.buffer:
+            count, replayed = 0, 0.0
         return state.replace(
             distribution=Particles(
                 np.concatenate([state.points[:count], new.points]),
-                np.concatenate([share * self.priorities(state)[:count], (1 - share) * new.weights]),
+                np.concatenate([replayed * self.priorities(state)[:count], (1 - replayed) * new.weights]),
             ),
             stage=state.stage + 1,
             event=f"{count} contexts replayed" if count else "new contexts",

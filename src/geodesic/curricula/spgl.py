@@ -56,8 +56,7 @@ class ClosedForm(Step):
         try:
             with np.errstate(all="ignore"):
                 u, cov = self.optimum()
-                a = np.linalg.cholesky(cov)
-                x = flatten(u, a)
+                x = flatten(u, np.asarray(np.linalg.cholesky(cov), np.float64))
                 x[d : 2 * d] = np.maximum(x[d : 2 * d], self.log_std_floor)
                 return self._accept(x, np.zeros_like(x))
         except np.linalg.LinAlgError:
@@ -77,7 +76,7 @@ class ClosedForm(Step):
         def at(free: float) -> tuple[float, FloatArray, FloatArray]:
             eta = least + scale * free
             precision = (eta * np.eye(self.dim) + pulled) / (eta + self.pull)
-            cov = np.linalg.inv(precision)
+            cov = np.asarray(np.linalg.inv(precision), np.float64)
             u = cov @ push / (eta + self.pull)
             log_det = float(np.linalg.slogdet(precision)[1])
             return (float(np.trace(cov) + u @ u) - self.dim + log_det) / 2, u, cov
@@ -109,8 +108,8 @@ class SPGL(SPDL):
     which P is positive definite. V is a ridge regression on the episodes of the iteration. alpha, iterations and bounds
     are SPDL's.
 
-    Differs from the paper: this form is derived here from SPDL's objective. Of the paper, which announces a closed-form
-    update for Gaussian contexts, only the abstract was at hand; its formulas, its estimate of V and its settings may be
+    Differs from the paper: this form is derived here from SPDL's objective. The paper announces a closed-form update
+    for Gaussian contexts, but only its abstract was at hand: its formulas, its estimate of V and its settings may be
     others. Differs from SPDL: V enters as a quadratic function instead of importance weights, so the optimum is exact
     for that function and as good as the fit. Standard deviations below the bound are raised to it after the step, and
     the step is then shortened where it left the trust region. Where V is neither flat nor quadratic over the width of

@@ -232,7 +232,7 @@ class Group:
         """Keep what an update gave until the results are needed."""
         self.metrics.append(metrics)
         if self.trainer.agents.value_errors:
-            self.errors.append((errors, (self.rows[..., -2:] > 0).any(axis=-1)))
+            self.errors.append((errors, np.asarray((self.rows[..., -2:] > 0).any(axis=-1))))
 
     def results(self, end: int) -> list[SegmentResult | None]:
         """What ended in each run since the last time; end: the time of the next step."""

@@ -338,10 +338,7 @@ class CurriculumSession:
         kept = {name.removeprefix(CURRICULUM): found.arrays[name] for name in names}
         try:
             state = self.curriculum.load(kept)
-            waiting = EpisodeBatch(
-                **{name: found.arrays[WAITING + name] for name in COLUMNS if name not in LOSS_COLUMNS.values()},
-                **{name: found.arrays.get(WAITING + name) for name in LOSS_COLUMNS.values()},
-            )
+            waiting = _waiting(found.arrays)
             check_state(state, waiting, self.task.space.dim)
             if type(self.curriculum).__module__.startswith("geodesic."):
                 check_numbers(kept, own)
@@ -423,3 +420,10 @@ class CurriculumSession:
             for each in (state.distribution, self.task.target_particles)
         )
         return float(np.linalg.norm(here - there))
+
+
+def _waiting(arrays: Arrays) -> EpisodeBatch:
+    """The waiting episodes of a checkpoint, which has value losses only where a method needs them."""
+    columns: list[Any] = [arrays[WAITING + name] for name in COLUMNS if name not in LOSS_COLUMNS.values()]
+    losses = (arrays.get(WAITING + name) for name in COLUMNS if name in LOSS_COLUMNS.values())
+    return EpisodeBatch(*columns, *losses)

@@ -255,14 +255,14 @@ class Teacher(CurriculumView):
         if (steps < 1).any():
             raise InvalidInput(f"expected lengths of at least 1 step, got {steps.min()}")
         played = self._evaluation(_column(returns, "returns", n), successes, discounted)
-        losses = {"value_l1": value_l1, "positive_value_loss": positive_value_loss}
-        given = {name: loss_column(values, name, n) for name, values in losses.items()}
-        if self.session.curriculum.needs_value_losses and not any(values is not None for values in losses.values()):
+        absolute = loss_column(value_l1, "value_l1", n)
+        positive = loss_column(positive_value_loss, "positive_value_loss", n)
+        if self.session.curriculum.needs_value_losses and absolute is None and positive is None:
             raise InvalidInput("expected value_l1 or positive_value_loss of each episode for this method, got neither")
         points, stages = self._pending.remove(ids)  # nothing is refused after this
         ended = self.step + np.cumsum(steps)
         values = played.returns, steps, stages, played.discounted, played.successes
-        episodes = EpisodeBatch(points, *values, started=ids, ended=ended, **given)
+        episodes = EpisodeBatch(points, *values, ids, ended, absolute, positive)
         self.step = int(ended[-1])
         new = self.session.observe(episodes, self.step, self._pending.earliest)
         self._autosave()
