@@ -151,7 +151,7 @@ def test_value_losses_are_the_column_of_their_kind():
     for batch in (FIVE, gd.EpisodeBatch([[0.0]], [1.0], [1], [0])):
         with pytest.raises(InvalidInput, match="expected the learner's value_l1 for each episode, got none; try PPO"):
             batch.value_losses("l1")
-    with pytest.raises(InvalidInput, match="expected loss to be one of positive, l1; got 'l2'"):
+    with pytest.raises(InvalidInput, match="expected loss to be one of l1, positive; got 'l2'"):
         FIVE.value_losses("l2")
 
 
@@ -160,6 +160,8 @@ def test_sums_of_value_errors_become_means_over_the_steps():
     assert made.value_losses("l1").tolist() == [1.0, 1.0, 1.0, 0.0, 2.0]
     assert made.value_losses("positive").tolist() == [0.5, 0.0, 1.0, 0.0, 1.0]
     assert made.contexts is FIVE.contexts
+    with pytest.raises(InvalidInput, match=r"expected sums of shape \(5, 2\), got shape \(5,\)"):
+        FIVE.with_value_errors(np.ones(5))
 
 
 def test_losses_are_unknown_where_one_part_does_not_have_them():

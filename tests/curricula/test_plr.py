@@ -128,7 +128,7 @@ def test_scaled_losses_change_nothing():
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"loss": "max"}, "expected loss to be one of positive, l1; got 'max'"),
+        ({"loss": "max"}, "expected loss to be one of l1, positive; got 'max'"),
         ({"temperature": 0}, "expected temperature to be positive, got 0"),
         ({"staleness": 1.5}, "expected staleness in [0, 1], got 1.5"),
         ({"replay": -0.5}, "expected replay in [0, 1], got -0.5"),

@@ -267,7 +267,7 @@ def test_sums_of_errors_are_those_of_the_host():
 
 
 def test_a_program_without_value_errors_has_nothing_of_them(two_envs, erring):
-    shapes = [trainer.shapes() for trainer in (CompiledTrainer(p, gd.Particles([[0.0, 0.0]])) for p in (two_envs, erring))]
+    shapes = [CompiledTrainer(each, gd.Particles([[0.0, 0.0]])).shapes() for each in (two_envs, erring)]
     assert set(shapes[1]) - set(shapes[0]) == {"device.errors"}
 
 

@@ -29,8 +29,8 @@ from geodesic.errors import InvalidInput
 
 Score = Literal["return", "discounted_return", "success"]
 SCORES: tuple[str, ...] = get_args(Score)
-ValueLoss = Literal["positive", "l1"]
-LOSS_COLUMNS = {"positive": "positive_value_loss", "l1": "value_l1"}
+ValueLoss = Literal["l1", "positive"]
+LOSS_COLUMNS = {"l1": "value_l1", "positive": "positive_value_loss"}
 SCORE_NAMES = {"return": "return", "discounted_return": "discounted return", "success": "success rate"}
 
 
@@ -164,7 +164,7 @@ class EpisodeBatch:
         """How far the learner's value function was off in each episode.
 
         Args:
-            kind: `"positive"` for `positive_value_loss`, or `"l1"` for `value_l1`.
+            kind: `"l1"` for `value_l1`, or `"positive"` for `positive_value_loss`.
 
         Returns:
             The losses (n,), at least 0.
@@ -180,7 +180,7 @@ class EpisodeBatch:
             )
         return column
 
-    def with_value_errors(self, sums: FloatArray) -> EpisodeBatch:
+    def with_value_errors(self, sums: ArrayLike) -> EpisodeBatch:
         """The same episodes with value losses.
 
         Args:
@@ -188,9 +188,15 @@ class EpisodeBatch:
 
         Returns:
             A batch that shares the other columns.
+
+        Raises:
+            InvalidInput: If the sums have another shape, or are negative or infinite.
         """
-        means = sums / np.maximum(self.lengths, 1)[:, None]
-        losses = {"value_l1": means[:, 0], "positive_value_loss": means[:, 1]}
+        given = as_array(sums, "sums")
+        if given.shape != (len(self), 2):
+            raise InvalidInput(f"expected sums of shape ({len(self)}, 2), got shape {given.shape}")
+        means = given / np.maximum(self.lengths, 1)[:, None]
+        losses = {name: loss_column(column, name, len(self)) for name, column in zip(LOSS_COLUMNS.values(), means.T)}
         return self._of({**dict(zip(COLUMNS, self.columns())), **losses}.values())
 
     def with_stages(self, stages: ArrayLike) -> EpisodeBatch:
