@@ -15,6 +15,7 @@ import geodesic as gd
 from geodesic.errors import GeodesicError, RunFailed
 from geodesic.records.reader import load_run
 from geodesic.runs import run
+from geodesic.training.agents import refuse_without_errors
 from geodesic.training.configure import configure
 from geodesic.training.host import HostTrainer
 
@@ -132,6 +133,20 @@ def test_value_losses_are_means_over_the_steps_of_an_episode() -> None:
             if len(episodes):
                 np.testing.assert_allclose(episodes.value_losses("l1"), expected, rtol=1e-5)
                 np.testing.assert_allclose(episodes.value_losses("positive"), there, rtol=1e-5)
+
+
+@dataclass(frozen=True)
+class Silent:
+    """A learner that does not report value errors."""
+
+    n_envs: int = 1
+    rollout: int = 10
+
+
+def test_a_learner_without_value_errors_is_refused_for_methods_that_need_them() -> None:
+    with pytest.raises(GeodesicError, match=r"expected a learner that reports value errors .*, got Silent; try PPO or"):
+        refuse_without_errors(Silent())  # type: ignore[arg-type]
+    refuse_without_errors(PPO)
 
 
 @pytest.mark.parametrize("method", ["gradient", "plr:buffer=20"])
