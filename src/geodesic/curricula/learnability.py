@@ -112,7 +112,7 @@ class Learnability(Curriculum[RecentState]):
             The success rate (n,) in each context; 0 where there was no episode.
         """
         places = {row: place for place, row in enumerate(rows_of(candidates).tolist())}
-        found = np.array([places.get(row, -1) for row in rows_of(episodes.contexts).tolist()])
+        found = np.array([places.get(row, -1) for row in rows_of(episodes.contexts).tolist()], np.int64)
         known, successes = found >= 0, episodes.succeeded(self.score, threshold)
         sums = np.bincount(found[known], successes[known], len(candidates))
         return np.asarray(sums / np.maximum(np.bincount(found[known], minlength=len(candidates)), 1))

@@ -243,7 +243,7 @@ class Group:
         found: list[SegmentResult | None] = []
         for run, collector in enumerate(self.collectors):
             episodes = collector.batch()
-            if errors and episodes is not None:
+            if errors and finite[run] and episodes is not None:
                 episodes = episodes.with_value_errors(errors[run])
             earliest = end - max(runner.length for runner in self.runners[run * self.n : (run + 1) * self.n])
             own = {name: float(values[run]) for name, values in metrics.items()}
