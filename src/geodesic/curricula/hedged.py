@@ -28,6 +28,7 @@ DRIFTED = 0.5  # likewise for the logarithm of an arm's odds
 LEFT = 0.05  # from this alpha on, the path counts as paying
 ERRORS = 2.0  # by so many standard errors a mean has to beat the best one so far,
 GAIN = 0.1  # and by so much of what has been gained since the first one
+SAME = 1e-9  # scores count as equal if they differ by less than this part of their mean
 RECENT = 0.5  # the later part of a run so far
 RARE = 3  # with fewer episodes, an arm's mean length is taken to be that of all episodes
 ATOMS = 64  # particles, about, of a distribution ahead on the path at which scores are estimated
@@ -89,12 +90,18 @@ class Record:
         first: The means of the first ones, (2,); NaN: too few so far.
         best: The best means so far, (2,), likewise.
         improved: The clock when one of them was last beaten.
+        count: The episodes since the record began.
     """
 
     recent: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
     first: FloatArray = field(default_factory=lambda: np.full(2, math.nan))
     best: FloatArray = field(default_factory=lambda: np.full(2, math.nan))
     improved: float = -math.inf
+    count: int = 0
+
+    def restart(self) -> Record:
+        """A record that begins now, because what it records has changed."""
+        return replace(self, first=np.full(2, math.nan), best=np.full(2, math.nan), count=0)
 
     def observe(self, new: FloatArray, window: int, clock: float) -> Record:
         """The record after more scores and returns (n, 2).
@@ -104,18 +111,19 @@ class Record:
         """
         if not len(new):
             return self
-        recent = np.concatenate([self.recent, new])[-window:]
-        if len(recent) < window:
-            return replace(self, recent=recent)
+        recent, count = np.concatenate([self.recent, new])[-window:], self.count + len(new)
+        latest = replace(self, recent=recent, count=count)
+        if count < window:
+            return latest
         mean = recent.mean(axis=0)
         if np.isnan(self.best).all():
-            return replace(self, recent=recent, first=mean, best=mean)
+            return replace(latest, first=mean, best=mean)
         if (mean <= self.best).all():
-            return replace(self, recent=recent)
+            return latest
         error = recent.std(axis=0) / math.sqrt(window)
         beaten = mean > self.best + np.maximum(ERRORS * error, GAIN * (self.best - self.first))
         improved = clock if beaten.any() else self.improved
-        return replace(self, recent=recent, best=np.where(beaten, mean, self.best), improved=improved)
+        return replace(latest, best=np.where(beaten, mean, self.best), improved=improved)
 
     @property
     def score(self) -> float:
@@ -130,6 +138,59 @@ class Record:
         return min(max((self.score - first) / (threshold - first), 0.0), 1.0) if threshold > first else 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class Trend:
+    """Whether scores or returns keep improving, judged from blocks of episodes that double in size.
+
+    Each block has to beat the one before, for the scores or for the returns: clearly (`ERRORS`), and by a part of what
+    has been gained so far (`GAIN`). One that does not ends the trend for good. So does a first block of episodes that
+    are all alike, which have nothing to teach.
+
+    Args:
+        size: Episodes of the current block.
+        count: How many of them there have been.
+        mean: Their mean score and return, (2,).
+        squares: Their sums of squared deviations from it, (2,).
+        before: The mean of the block before, and the squared standard error of that mean, (2, 2); NaN: none.
+        first: The mean of the first block, (2,); NaN while it lasts.
+        improved: Whether a block has beaten the one before.
+        over: Whether the trend is over.
+    """
+
+    size: int
+    count: int = 0
+    mean: FloatArray = field(default_factory=lambda: np.zeros(2))
+    squares: FloatArray = field(default_factory=lambda: np.zeros(2))
+    before: FloatArray = field(default_factory=lambda: np.full((2, 2), math.nan))
+    first: FloatArray = field(default_factory=lambda: np.full(2, math.nan))
+    improved: bool = False
+    over: bool = False
+
+    def observe(self, new: FloatArray, alike: int) -> Trend:
+        """The trend after more scores and returns (n, 2); `alike`: how many equal ones are enough to end it."""
+        if self.over or not len(new):
+            return self
+        count = self.count + len(new)
+        step = new.mean(axis=0) - self.mean
+        mean = self.mean + step * len(new) / count if self.count else new.mean(axis=0)
+        within = self.squares + ((new - new.mean(axis=0)) ** 2).sum(axis=0)
+        grown = replace(self, count=count, mean=mean, squares=within + step**2 * self.count * len(new) / count)
+        equal = np.sqrt(grown.squares / count) <= SAME * np.abs(mean)
+        if np.isnan(self.first).any() and count >= alike and equal.all():
+            return replace(grown, over=True)
+        return grown if count < self.size else grown._next_block()
+
+    def _next_block(self) -> Trend:
+        """The trend after a whole block."""
+        now = np.stack([self.mean, self.squares / self.count**2])
+        fresh = replace(self, count=0, mean=np.zeros(2), squares=np.zeros(2), before=now)
+        if np.isnan(self.first).any():
+            return replace(fresh, first=self.mean)
+        needed = np.maximum(ERRORS * np.sqrt(now[1] + self.before[1]), GAIN * (self.before[0] - self.first))
+        improved = bool((now[0] - self.before[0] > needed).any())
+        return replace(fresh, size=2 * self.size, improved=improved, over=not improved)
+
+
 @dataclass(frozen=True, repr=False)
 class HedgedState(WrapperState):
     """A `State` with what `HedgedGradient` remembers.
@@ -141,6 +202,7 @@ class HedgedState(WrapperState):
         lengths: Their lengths (n,).
         on_path: The record of the path.
         on_target: The record of the target.
+        trend: Whether the target keeps improving, from the first episode on.
         tried: How many episodes there have been on the path.
         paying: Whether the path has begun to pay.
         farthest: The highest alpha so far.
@@ -155,6 +217,7 @@ class HedgedState(WrapperState):
     lengths: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     on_path: Record = field(default_factory=Record)
     on_target: Record = field(default_factory=Record)
+    trend: Trend = field(default_factory=lambda: Trend(1))
     tried: int = 0
     paying: bool = False
     farthest: float = 0.0
@@ -175,20 +238,25 @@ class HedgedGradient(Wrapper[HedgedState]):
     It trains on a mixture of three arms: the frontier of the geodesic, the target and the whole space.
 
         distribution = sum over arms a of odds_a * arm_a,   odds_a ~ share_a / mean episode length of a
-        shares = (1 - n) * s + n * solved,   n = sqrt(clip((S - S_0) / (threshold - S_0), 0, 1))
+
+    At first the shares are `waiting`: hard contexts get most of the steps, because an agent that has only seen easy
+    ones may never explore what hard ones need. If the target improves during the first blocks of episodes on it, all
+    steps go to the target (`alone`) for as long as it keeps improving (`Trend`). After that,
+
+        shares = (1 - n) * s + n * solved,   n = clip((S - S_0) / (threshold - S_0), 0, 1) ** (2 ** (1 - 2 alpha))
 
     S is the mean score of the latest `window` episodes on the target and S_0 that of the first ones. So training moves
-    to the target as the score there rises, and has the shares `solved` once that reaches the threshold. Before that,
-    the shares s go to what makes progress:
+    to the target as the score there rises, and has the shares `solved` once that reaches the threshold. At the start of
+    the path (alpha = 0) the exponent is 2, since a target that rests at half the threshold needs the path; at its end
+    it is 1/2. The shares s go to what makes progress:
 
-    - `waiting` at first. Hard contexts get most of the steps: an agent that has only seen easy ones may never explore
-      what hard ones need.
-    - `paying` once alpha has moved, once the score on the path has come a quarter of the way to the threshold, or after
-      `trial` episodes on it.
-    - If alpha has not risen in the later half of the run so far: `direct` if the target has improved in that half, else
-      `waiting` again after `patience` episodes on the path. The target improves when the mean score or the mean return
-      of its latest `window` episodes beats the best one so far by two standard errors and by a tenth of what has been
-      gained since the first one.
+    - `waiting` until the path pays.
+    - `paying` from then on: once alpha has moved, once the score on the path has come a quarter of the way to the
+      threshold, or after `trial` episodes on it.
+    - If neither alpha nor the scores on the path have risen in the later half of the run so far: `direct` if those on
+      the target have, else `waiting` again after `patience` episodes on the path. Scores rise when the mean score or
+      the mean return of the latest `window` episodes beats the best one so far by two standard errors and by a tenth of
+      what has been gained since the first one; on the path, since it moved last.
 
     The path is `Gradient` under any metric. Its pace estimates scores from the episodes of the path and the target
     (`HedgedPace`). Without a source, the path is a `Search` until there is one.
@@ -202,12 +270,15 @@ class HedgedGradient(Wrapper[HedgedState]):
         metric: The distance between contexts; None: Euclidean. A `LearnedMetric` is fitted during training.
         threshold: The score that is good enough.
         space: Where contexts live. Missing bounds are replaced by those of a box around source and target.
-        waiting: The shares of path, target and space until the path pays, and when nothing makes progress.
+        waiting: The shares of path, target and space until the target improves or the path pays, and when nothing makes
+            progress.
+        alone: Their shares while the target keeps improving from the start.
         paying: Their shares while the path pays.
-        direct: Their shares when the target improves and alpha does not rise.
+        direct: Their shares when the target improves and the path does not.
         solved: Their shares once the target is good enough.
-        trial: After this many episodes on the path, it counts as paying in any case.
-        patience: After this many, it does not if alpha does not rise.
+        trial: After this many episodes on the path, it counts as paying in any case. Also the episodes on the target
+            in the first of the blocks that tell whether it improves.
+        patience: After this many, it does not if neither alpha nor the scores on it rise.
         window: How many of the latest episodes the mean scores on target and path are taken over.
         path_window: How many episodes on the path come between two decisions of its pace.
         stride: The farthest that alpha moves at once.
@@ -238,6 +309,7 @@ class HedgedGradient(Wrapper[HedgedState]):
     _: KW_ONLY
     space: ContextSpace | None = None
     waiting: Shares = (0.25, 0.5, 0.25)
+    alone: Shares = (0.0, 1.0, 0.0)
     paying: Shares = (0.85, 0.05, 0.1)
     direct: Shares = (0.3, 0.6, 0.1)
     solved: Shares = (0.0, 0.9, 0.1)
@@ -284,9 +356,9 @@ class HedgedGradient(Wrapper[HedgedState]):
         return self.path
 
     def init(self, rng: np.random.Generator) -> HedgedState:
-        """The mixture until the path pays."""
+        """The mixture until it is known whether the target improves."""
         inner = self.path.init(rng)
-        state = HedgedState(inner.distribution, kind=inner.kind, inner=inner)
+        state = HedgedState(inner.distribution, kind=inner.kind, inner=inner, trend=Trend(self.trial))
         return self._enter(state, inner, np.array(self.waiting), "start", rng).replace(stage=0, began=0)
 
     def update(self, state: HedgedState, episodes: EpisodeBatch, rng: np.random.Generator) -> HedgedState:
@@ -297,10 +369,12 @@ class HedgedGradient(Wrapper[HedgedState]):
         on_path, on_target = self._drawn(state, before, episodes)
         state = self._absorb(state, episodes, on_path, on_target)
         inner = self._follow_path(state, before, episodes, on_path, on_target, rng)
+        if inner.stage != before.stage:
+            state = state.replace(on_path=state.on_path.restart())
         if inner.alpha > state.farthest:
             state = state.replace(farthest=inner.alpha, moved=state.clock)
         state = state.replace(paying=state.paying or self._pays(state, inner))
-        shares = self._shares(state)
+        shares = self._shares(state, inner.alpha)
         if inner.stage != before.stage:
             return self._enter(state, inner, shares, inner.event, rng)
         changed = np.abs(shares - state.shares).max() > CHANGED
@@ -341,6 +415,7 @@ class HedgedGradient(Wrapper[HedgedState]):
             lengths=np.concatenate([state.lengths, episodes.lengths])[-self.memory :],
             on_path=state.on_path.observe(both[on_path], self.window, clock),
             on_target=state.on_target.observe(both[on_target], self.window, clock),
+            trend=state.trend.observe(both[on_target], self.window),
             tried=state.tried + int(on_path.sum()),
             clock=clock,
         )
@@ -365,16 +440,19 @@ class HedgedGradient(Wrapper[HedgedState]):
         moved, tried = inner.alpha >= LEFT, state.tried >= self.trial
         return moved or tried or state.on_path.gained(self.required(state)) >= 0.25
 
-    def _shares(self, state: HedgedState) -> FloatArray:
+    def _shares(self, state: HedgedState, alpha: float) -> FloatArray:
         """The arms' shares of the steps, (3,); n is rounded, so that not every episode changes them."""
-        rises = state.farthest == 1.0 or state.is_recent(state.moved)
+        if not state.trend.over:
+            return np.array(self.alone if state.trend.improved else self.waiting)
+        rises = state.farthest == 1.0 or any(map(state.is_recent, (state.moved, state.on_path.improved)))
         if not state.paying:
             shares = self.waiting
         elif not rises and state.is_recent(state.on_target.improved):
             shares = self.direct
         else:
             shares = self.paying if rises or state.tried < self.patience else self.waiting
-        n = round(math.sqrt(state.on_target.gained(self.required(state))), 1)
+        gained, power = state.on_target.gained(self.required(state)), 2.0 ** (1 - 2 * alpha)
+        n = round(math.pow(gained, power), 1)
         return (1 - n) * np.array(shares) + n * np.array(self.solved)
 
     def _odds(self, state: HedgedState, shares: FloatArray) -> FloatArray:
