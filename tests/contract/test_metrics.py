@@ -69,7 +69,9 @@ SPACE = gd.ContextSpace([-1.0, 0.0], [3.0, 1.0])
 LEARNED: dict[str, LearnedMetric] = {
     "return-lift": gd.metrics.ReturnLift(SPACE, worst_return=-1.0, threshold=0.5),
     "embedding": gd.metrics.Embedding(SPACE, worst_return=-1.0, contexts=60, epochs=20),
+    "practice": gd.metrics.Practice(SPACE, threshold=0.5),
 }
+UNTRAINED = {"practice": 1.0}  # what a metric expects without episodes, if not the worst return
 
 
 @pytest.fixture(params=LEARNED)
@@ -94,14 +96,15 @@ def test_no_metric_is_a_learned_metric(metric):
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 150])
-def test_any_number_of_episodes_gives_a_metric_with_returns(learned, n):
+def test_any_number_of_episodes_gives_a_metric_with_returns(learned, n, request):
     anchors = SPACE.draw(12, np.random.default_rng(3))
     made = learned.fit(episodes(n), np.random.default_rng(4), anchors)
     assert isinstance(made, Metric)
     assert isinstance(made, Fitted)
     assert made.returns(anchors).shape == (12,)
     if not n:
-        np.testing.assert_array_equal(made.returns(anchors), -1.0)
+        expected = UNTRAINED.get(request.node.callspec.params["learned"], -1.0)
+        np.testing.assert_array_equal(made.returns(anchors), expected)
     d = made.pairwise(anchors, anchors)
     assert np.isfinite(d).all()
     np.testing.assert_allclose(d, d.T, atol=1e-6)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from geodesic.checks import Count
 from geodesic.contexts import Arrays, ContextSpace, FloatArray, Particles
+from geodesic.curricula.base import Problem
 from geodesic.curricula.gradient.paces import DEFAULT_PACE, Pace, level
 from geodesic.curricula.gradient.staged import PathSegment, Staged, StagedState, main_points
 from geodesic.errors import InvalidInput
-from geodesic.metrics.base import Fitted, LearnedMetric, Metric
+from geodesic.metrics.base import Euclidean, Fitted, LearnedMetric, Metric
 from geodesic.metrics.graph import Finite
+from geodesic.metrics.practice import Practice
 from geodesic.metrics.product import default_metric
 from geodesic.transport.barycenter import barycenter as fixed_support_barycenter
 from geodesic.transport.displacement import hop_lengths
@@ -24,6 +26,8 @@ UNIFORM = 1000  # particles that represent the uniform distribution on a continu
 HEAT = 40  # cells a side of the heat map of returns
 CLOUD = 100  # most particles of a distribution in a snapshot
 ALPHAS = tuple(k / 10 for k in range(11))
+WALKERS = 200  # particles, at most, that are planned for under `metrics.Practice`
+PAST = 8  # places on the way of each particle that are rehearsed
 KNOTS = 20  # of a path whose length is measured
 
 
@@ -92,6 +96,8 @@ class Gradient(Staged):
     the alpha of that fit: at most two fits for each stride of progress. A path that does not lead to the target is
     given up as well, once the stage is mastered (`Pace.is_stale`).
 
+    Under `metrics.Practice` there is no exploration: the path is planned again from training episodes.
+
     Args:
         source: Contexts the agent can learn from at the start.
         target: The contexts to master.
@@ -147,8 +153,19 @@ class Gradient(Staged):
             needed = "a metric on discrete contexts that is known before training and a pace without separate particles"
             got = f"{type(self.metric).__name__} and {type(self.pace).__name__}"
             raise InvalidInput(f'expected barycenter="sinkhorn" with {needed}, got {got}')
+        if isinstance(self.metric, Practice) and not self.pace.individual:
+            raise InvalidInput(
+                "expected a pace that moves particles for metric practice, got "
+                f"{type(self.pace).__name__}; try pace=particles"
+            )
         if self.space is not None and self.space.mixed and isinstance(self.metric, Metric):
             _check_paths(self.metric, self.box, self.target)
+
+    @classmethod
+    def from_problem(cls, problem: Problem, **options: Any) -> Self:
+        """As for other staged curricula; `pace` is `"particles"` by default under `metrics.Practice`."""
+        practised = isinstance(options.get("metric", problem.metric), Practice)
+        return super().from_problem(problem, **({"pace": "particles"} if practised else {}) | options)
 
     @property
     def discrete(self) -> bool:
@@ -194,7 +211,8 @@ class Gradient(Staged):
     @property
     def particles(self) -> int:
         """The most particles of a distribution under a learned metric: as many as source or target."""
-        return max(len(self.source), len(self.target))
+        most = max(len(self.source), len(self.target))
+        return min(most, WALKERS) if isinstance(self.metric, Practice) else most
 
     def _alpha(self, state: StagedState) -> float:
         length = state.behind + state.ahead
@@ -219,12 +237,47 @@ class Gradient(Staged):
             if not pace.individual:
                 return super()._decide(state, rng)
             return self._waiting(self._walk(state, self.trajectories)) if ready else state
+        if isinstance(metric, Practice):
+            return self._practise(state, metric, rng) if ready else state
         if state.kind == "explore":
             return self._refit(state, metric, rng) if state.steps >= self.explore_steps else state
         status = pace.stage_status(state)
         if state.segment is not None and ready:
             return self._follow(state, state.segment, metric, status, rng)
         return self._explore(state, metric, status, rng) if status else self._waiting(state)
+
+    def _practise(self, state, metric, rng):
+        """Plan the particles' ways again, and train at the first place on each that is not mastered."""
+        if state.segment is None:
+            straight = Geodesic(self.source, self.target, Euclidean(metric.space.sides))
+            state = self._begin_segment(state.replace(event="planned"), straight, rng)
+            return state
+        segment = replace(state.segment, episodes=state.segment.episodes + state.fresh)
+        state = state.replace(fresh=0)
+        if segment.episodes < metric.every:
+            return state.replace(segment=segment)
+        fitted = metric.fit(state.seen, rng)
+        ways, blocked = fitted.plan(segment.points)
+        segment = replace(segment.with_ways(ways, self.box), episodes=0)
+        trajectories = segment.trajectories(self.source, self.target)
+        knots = fitted.frontier(segment.points, self.bound_pace(state).required)
+        progress = knots / trajectories.knots
+        alpha = _mean_progress(progress, segment.mass)
+        event = f"{len(ways)} of {len(knots)} ways planned again"
+        state = state.enter(
+            self._at(trajectories, knots), alpha, event, segment=segment, progress=progress, blocked=blocked
+        )
+        return self._on_segment(state, segment)
+
+    def _at(self, trajectories: Trajectories, knots: Knots) -> Particles:
+        """The particles at their knots (n,), mixed with contexts on the way to there if the pace rehearses."""
+        ahead = np.minimum(knots + getattr(self.pace, "ahead", 0), trajectories.knots)
+        here, share = trajectories.at(ahead), getattr(self.pace, "rehearse", 0.0)
+        if share == 0 or (knots == trajectories.knots).all():
+            return here
+        past = [trajectories.at(knots * k // PAST) for k in range(1, PAST + 1)]
+        weights = [(1 - share) * here.weights, *(share / PAST * each.weights for each in past)]
+        return Particles(np.concatenate([here.points, *(each.points for each in past)]), np.concatenate(weights)).positive()
 
     def _walk(self, state: StagedState, trajectories: Trajectories, status: str = "") -> StagedState:
         """The stage in which each particle is where the pace sends it; the same state if none moves."""
@@ -239,7 +292,7 @@ class Gradient(Staged):
             status = f"moved, {back} of {len(here)} atoms back" if back else "moved"
             changes = {"progress": progress}
         alpha = _mean_progress(progress, trajectories.mass)
-        return state.enter(trajectories.at(reached), alpha, status, moves=state.moves + 1, **changes)
+        return state.enter(self._at(trajectories, reached), alpha, status, moves=state.moves + 1, **changes)
 
     def _knots(self, state: StagedState, trajectories: Trajectories) -> Knots:
         """The knot (n,) at which each particle is."""
