@@ -156,7 +156,7 @@ def metric_of(name: str, room: Room) -> Metric | LearnedMetric:
     known: dict[str, Any] = {
         "oracle": lambda: room.oracle,
         "l2": lambda: Euclidean(SPACE.sides),
-        "practice": lambda: Practice(SPACE, THRESHOLD, score="success", every=int(os.environ.get("EVERY", "400"))),
+        "practice": lambda: Practice(SPACE, THRESHOLD, score="success"),
         "return-lift": lambda: ReturnLift(SPACE, 0.0, THRESHOLD, score="success"),
     }
     return known[name]()

@@ -9,22 +9,22 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geodesic.checks import Count, Number, Positive, as_rng, check_fields, check_instance
+from geodesic.checks import Count, Fraction, Number, Positive, as_rng, check_fields, check_instance
 from geodesic.contexts import BoundedSpace, EpisodeBatch, FloatArray, Score
 from geodesic.coupling.plans import IndexArray
 from geodesic.errors import InvalidInput
 from geodesic.metrics.graph import Finite, undirected
 
 TICKS = 32  # of the lattice that covers the space, along each side
-DIMENSIONS = 2  # of the space, at most: in more, walls have too many places to be practised at in vain
-BANDWIDTH = 0.6  # of the kernel by which an episode counts at the nodes around it, in steps of the lattice
-RECENT = 50.0  # episodes at a node after which an earlier one counts 1 / e
+DIMENSIONS = 2  # of the space, at most
+NEAR, WIDE = 0.6, 1.2  # bandwidths in steps of the lattice: where practice was in vain, and what is mastered
+RECENT = 50.0, 15.0  # episodes at a node after which an earlier one counts 1 / e, for each of the two
+FEW = 0.5  # episodes without success that are assumed at first where mastery is concerned
 ENOUGH = 0.5  # fraction of successes from which on a context is as good as free
 POWER = 6.0  # by which the length of an edge grows as successes get rarer
+UNMASTERED = 1.3  # times as long is an edge where the agent does not succeed yet
 MARGIN = 1.3  # a particle leaves its way for another one if that is shorter by this factor
 SAMPLES = 3  # contexts of each hop at which its length is evaluated
-import os
-MB, MRECENT, MPRIOR, UNKNOWN, MARGINK = float(os.environ.get("MB", "1.2")), float(os.environ.get("MRECENT", "15")), float(os.environ.get("MPRIOR", "0.5")), float(os.environ.get("UNKNOWN", "1.3")), 0
 VAIN = 0.15  # fraction of successes below which the way through a context is longer than any detour
 
 
@@ -36,22 +36,24 @@ class Practice:
     again. It needs no exploration of uniform contexts. Training episodes are counted on a lattice over the space, and
     an edge is
 
-        |dx| max(1, (1 / 2) / p)^6,   p = (s + patience) / (n + patience)
+        |dx| max(1, (1 / 2) / p)^6,   p = (s + patience) / (s + f + patience)
 
-    long, with n of the latest episodes around it and s of them successes: their score is above the threshold. Without
-    episodes p = 1. Where the agent is learning, a few successes keep p up; p falls to a few percent only where many
-    recent episodes have all failed, and there an edge becomes longer than any detour.
+    long, and 1.3 times as long where the agent does not succeed yet. f counts the latest episodes that failed in
+    contexts around it, and s those that succeeded. Where contexts are goals and the environment tells which goal a
+    state achieves (`EpisodeBatch.achieved`), s counts where the episodes ended instead, those that failed included:
+    what was visited can be reached. So p falls to a few percent only where many recent episodes have tried and none has
+    come, and there an edge becomes longer than any detour.
 
-    `Gradient` uses it with `PerParticlePace`. Every `every` episodes, a particle whose way has become more than 1.3
-    times as long as the best one leaves it, and the others keep theirs: ways that change more often are never
-    practised. A new way is divided into equal hops, so that a detour does not make them longer.
+    `Gradient` trains each particle at the first context of its way that is not mastered, and rehearses the way to
+    there. Every `every` episodes, a particle whose way has become more than 1.3 times as long as the best one gets a
+    new one.
 
     Args:
         space: The bounded context space, of one or two numbers.
         threshold: The score above which an episode is a success.
         patience: How many successes are assumed everywhere at first. The more, the later a way is given up.
         every: How many episodes come between two plans.
-        memory: The number of most recent episodes that a plan uses. What is older is tried again.
+        rehearse: The share of training episodes on mastered contexts, in [0, 1). An agent that only fails forgets.
         score: The score that counts: "return", "discounted_return" or "success".
 
     Raises:
@@ -62,8 +64,8 @@ class Practice:
     threshold: Number
     _: KW_ONLY
     patience: Positive = 2.0
-    every: Count = int(__import__("os").environ.get("EVERY", "400"))
-    memory: Count = 10_000
+    every: Count = 100
+    rehearse: Fraction = 0.5
     score: Score = "return"
 
     def __post_init__(self) -> None:
@@ -72,6 +74,11 @@ class Practice:
             raise InvalidInput(
                 f"expected at most {DIMENSIONS} numbers as contexts for metric practice, got {self.space}; try l2"
             )
+
+    @property
+    def memory(self) -> int:
+        """No episodes have to be kept: they are counted once."""
+        return 0
 
     @cached_property
     def lattice(self) -> tuple[FloatArray, IndexArray, float]:
@@ -88,49 +95,67 @@ class Practice:
                 edges.append(np.stack([cells[here].ravel(), cells[there].ravel()], axis=1))
         return nodes, np.concatenate(edges), 1 / (TICKS - 1)
 
+    @cached_property
+    def _offsets(self) -> IndexArray:
+        """Steps (k, d) from the node next to a context to those at which it counts."""
+        return np.array(list(product((-2, -1, 0, 1, 2), repeat=self.space.dim)))
+
     def fit(self, episodes: EpisodeBatch, rng: np.random.Generator, anchors: ArrayLike | None = None) -> PracticeGraph:
-        """Count the most recent episodes; see `LearnedMetric.fit`. Anchors are not used."""
+        """Count all episodes; see `LearnedMetric.fit`. Anchors are not used."""
         as_rng(rng)
-        dim = check_instance(EpisodeBatch, episodes, "episodes").contexts.shape[1]
-        if not len(episodes):
-            return PracticeGraph(self, np.ones(len(self.lattice[0])))
+        return PracticeGraph(self, self.count(self.counts(), episodes))
+
+    def counts(self) -> FloatArray:
+        """Counts (4, n) of no episodes, at each node: tries and successes, those of what is mastered last."""
+        return np.zeros((4, len(self.lattice[0])))
+
+    def count(self, counts: FloatArray, episodes: EpisodeBatch) -> FloatArray:
+        """Add episodes.
+
+        Args:
+            counts: Counts (4, n) so far.
+            episodes: More episodes.
+
+        Returns:
+            The new counts (4, n).
+
+        Raises:
+            InvalidInput: If the counts are of another lattice, or the episodes of another dimension.
+        """
+        if counts.shape != (4, len(self.lattice[0])):
+            raise InvalidInput(f"expected counts of shape (4, {len(self.lattice[0])}), got shape {counts.shape}")
+        if not len(check_instance(EpisodeBatch, episodes, "episodes")):
+            return counts
+        dim = episodes.contexts.shape[1]
         if dim != self.space.dim:
             raise InvalidInput(f"expected episodes in contexts of dimension {self.space.dim}, got dimension {dim}")
-        latest = episodes[-self.memory :][::-1]
-        won = latest.scores(self.score) > self.threshold
-        known = ~np.isnan(latest.achieved).any(axis=1)
-        places = np.stack([latest.contexts, np.where(known[:, None], latest.achieved, latest.contexts)], axis=1)
-        counted = np.stack([~won, won | known], axis=1)
-        wins = np.broadcast_to([False, True], counted.shape)
-        rates = self._rates(places[counted], wins[counted])
-        made = PracticeGraph(self, rates, MARGINK)
-        recent = latest[:3000]
-        made.mastery = self._mastery(recent.contexts, recent.scores(self.score) > self.threshold)
-        seen = made.mastery >= 0.5
-        made.recost(np.where(seen, 1.0, UNKNOWN))
-        return made
+        contexts, won = episodes.contexts, episodes.scores(self.score) > self.threshold
+        known = ~np.isnan(episodes.achieved).any(axis=1)
+        ends = np.where(known[:, None], episodes.achieved, contexts)
+        kept = np.stack([~won, won | known], axis=1)  # the context of a failure, and where an episode ended
+        places, reached = np.stack([contexts, ends], axis=1)[kept], np.nonzero(kept)[1] == 1
+        vain = self._added(counts[:2], places, reached, NEAR, RECENT[0])
+        return np.concatenate([vain, self._added(counts[2:], contexts, won, WIDE, RECENT[1])])
 
-    def _mastery(self, contexts, won):
-        tries, wins = self._counts(contexts, won, MB, 16, MRECENT)
-        return wins / (tries + MPRIOR)
-
-    def _rates(self, contexts, won):
-        tries, wins = self._counts(contexts, won, BANDWIDTH, 2 ** (self.space.dim + 1), RECENT)
-        return np.asarray((wins + self.patience) / (tries + self.patience))
-
-    def _counts(self, contexts: FloatArray, won: NDArray[np.bool_], bandwidth, neighbours, recent_mass) -> FloatArray:
-        """p at each node (n,), from contexts (m, d) and whether each was a success (m,), the latest first."""
-        from scipy.spatial import cKDTree
-
+    def _added(
+        self, counts: FloatArray, places: FloatArray, won: NDArray[np.bool_], bandwidth: float, recent: float
+    ) -> FloatArray:
+        """Tries and successes (2, n) after more of them at places (m, d), the latest last."""
         nodes, _, step = self.lattice
-        gaps, near = cKDTree(nodes).query(self.space.to_unit(contexts), neighbours)
-        mass = np.exp(-0.5 * (gaps / (bandwidth * step)) ** 2)
-        order = np.argsort(near.ravel(), kind="stable")  # by node, the latest episode first
-        node, mass, won = near.ravel()[order], mass.ravel()[order], np.repeat(won, near.shape[1])[order]
+        place = self.space.to_unit(places[::-1]) / step
+        cells = np.rint(place).astype(np.intp).clip(0, TICKS - 1)[:, None] + self._offsets
+        inside = ((cells >= 0) & (cells < TICKS)).all(axis=2)
+        gaps = np.linalg.norm(cells - place[:, None], axis=2)[inside]
+        node = np.ravel_multi_index(tuple(cells[inside].T), (TICKS,) * self.space.dim)
+        order = np.argsort(node, kind="stable")  # by node, the latest first
+        mass, won = np.exp(-0.5 * (gaps / bandwidth) ** 2)[order], won[::-1][np.nonzero(inside)[0]][order]
+        node = node[order]
         before = np.cumsum(mass) - mass
         since = before - before[np.searchsorted(node, node)]  # the mass at the same node that came later
-        mass = mass * np.exp(-since / recent_mass)
-        return tuple(np.bincount(node, weights, len(nodes)) for weights in (mass, mass * won))
+        total = np.bincount(node, mass, len(nodes))
+        mass = mass * np.exp(-since / recent)
+        new = [np.bincount(node, weights, len(nodes)) for weights in (mass, mass * won)]
+        return np.asarray(counts * np.exp(-total / recent) + new)
 
 
 class PracticeGraph(Finite):
@@ -138,72 +163,75 @@ class PracticeGraph(Finite):
 
     Args:
         metric: The metric that was fitted.
-        rates: p at each node (n,).
+        counts: The counts (4, n) of its episodes.
     """
 
-    def recost(self, factor):
-        nodes, pairs, _ = self.metric.lattice
-        self.costs = np.maximum(1.0, ENOUGH / self.rates) ** POWER * factor
-        i, j = pairs.T
-        lengths = np.linalg.norm(nodes[i] - nodes[j], axis=1) * (self.costs[i] + self.costs[j]) / 2
-        self.edges = undirected(i, j, lengths, len(nodes))
-
-    def plan(self, points):
-        """New ways from source to target for particles with points (k+1, n, d), {i: way}, blocked."""
-        return self.detours(points, np.zeros(points.shape[1], dtype=int))
-
-    def frontier(self, points, threshold):
-        good = self.mastery[self.index(points.reshape(-1, points.shape[-1]))].reshape(points.shape[:2]) >= threshold
-        good[0] = True
-        return np.where(good.all(axis=0), len(points) - 1, np.argmin(good, axis=0))
-
-    def __init__(self, metric: Practice, rates: FloatArray, k=0) -> None:
-        self.metric, self.rates = metric, rates
+    def __init__(self, metric: Practice, counts: FloatArray) -> None:
+        self.metric = metric
         nodes, pairs, _ = metric.lattice
         super().__init__(metric.space.low + nodes * (metric.space.high - metric.space.low))
-        self.costs = np.maximum(1.0, ENOUGH / rates) ** POWER
+        tries, wins, tried, succeeded = counts
+        self.rates = (wins + metric.patience) / (tries + metric.patience)
+        self.mastery = succeeded / (tried + FEW)
+        self.costs = np.maximum(1.0, ENOUGH / self.rates) ** POWER * np.where(self.mastery < ENOUGH, UNMASTERED, 1.0)
         i, j = pairs.T
         lengths = np.linalg.norm(nodes[i] - nodes[j], axis=1) * (self.costs[i] + self.costs[j]) / 2
         self.edges = undirected(i, j, lengths, len(nodes))
+
+    def index(self, x: FloatArray) -> IndexArray:
+        """Find the row of the nearest node for each context (n, d)."""
+        ticks = (TICKS,) * self.metric.space.dim
+        cells = np.rint(self.metric.space.to_unit(x) * (TICKS - 1)).astype(np.intp).clip(0, TICKS - 1)
+        return np.asarray(np.ravel_multi_index(tuple(cells.T), ticks), dtype=np.intp)
 
     def returns(self, contexts: FloatArray) -> FloatArray:
         """The fraction of successes p (n,) at the nodes next to contexts (n, d)."""
         return np.asarray(self.rates[self.index(contexts)])
 
-    def hop_lengths(self, points: FloatArray) -> FloatArray:
-        """The lengths (k, n) under this metric of the straight hops between positions (k + 1, n, d)."""
-        places = [points[:-1] + t * (points[1:] - points[:-1]) for t in (np.arange(SAMPLES) + 0.5) / SAMPLES]
-        flat = np.stack(places).reshape(-1, points.shape[-1])
-        costs = self.costs[self.index(flat)].reshape(SAMPLES, len(points) - 1, -1).mean(axis=0)
-        sides = np.diff(self.metric.space.to_unit(points.reshape(-1, points.shape[-1])).reshape(points.shape), axis=0)
-        return np.asarray(np.linalg.norm(sides, axis=2) * costs)
+    def frontier(self, points: FloatArray, threshold: float) -> IndexArray:
+        """The first place on each way that is not mastered.
 
-    def detours(self, points: FloatArray, knots: IndexArray) -> tuple[dict[int, FloatArray], float]:
+        Args:
+            points: Positions (k + 1, n, d) along the ways of n particles.
+            threshold: The fraction of successes from which on a context is mastered.
+
+        Returns:
+            Its knot (n,); k where all are mastered.
+        """
+        flat = self.mastery[self.index(points.reshape(-1, points.shape[-1]))]
+        missing = flat.reshape(points.shape[:2]) < threshold
+        return np.where(missing.any(axis=0), missing.argmax(axis=0), len(points) - 1)
+
+    def detours(self, points: FloatArray) -> tuple[dict[int, FloatArray], float]:
         """New ways for particles whose own way has become too long.
 
         Args:
             points: The positions (k + 1, n, d) of n particles along their ways.
-            knots: Where each of them is (n,).
 
         Returns:
-            The contexts (m, d) of the new way of each particle that gets one, from where it is to the end of its way;
-            and the fraction of particles for which all ways that are left lead through contexts practised in vain.
+            The contexts (m, d) of the new way of each particle that gets one; and the fraction of particles for which
+            all ways lead through contexts practised in vain.
         """
         from scipy.sparse.csgraph import dijkstra
 
-        particles = np.arange(points.shape[1])
-        here, ends = points[knots, particles], points[-1]
-        roots, rows = np.unique(self.index(ends), return_inverse=True)
+        roots, rows = np.unique(self.index(points[-1]), return_inverse=True)
         distances, before = dijkstra(self.edges, directed=False, indices=roots, return_predecessors=True)
-        start = self.index(here)
-        left = np.where(np.arange(len(points) - 1)[:, None] >= knots, self.hop_lengths(points), 0.0).sum(axis=0)
-        late = left > MARGIN * distances[rows, start] + self.metric.lattice[2]
+        start = self.index(points[0])
+        late = self._lengths(points) > MARGIN * distances[rows, start] + self.metric.lattice[2]
         ways, blocked = {}, 0
-        for k in particles:
+        for k in range(points.shape[1]):
             nodes = [start[k]]
             while before[rows[k], nodes[-1]] >= 0:
                 nodes.append(before[rows[k], nodes[-1]])
             blocked += bool((self.rates[nodes] < VAIN).any())
             if late[k]:
-                ways[int(k)] = np.concatenate([here[k : k + 1], self.support[nodes[1:-1]], ends[k : k + 1]])
-        return ways, blocked / len(particles)
+                ways[k] = np.concatenate([points[:1, k], self.support[nodes[1:-1]], points[-1:, k]])
+        return ways, blocked / points.shape[1]
+
+    def _lengths(self, points: FloatArray) -> FloatArray:
+        """The lengths (n,) under this metric of ways with positions (k + 1, n, d)."""
+        places = [points[:-1] + t * (points[1:] - points[:-1]) for t in (np.arange(SAMPLES) + 0.5) / SAMPLES]
+        flat = np.stack(places).reshape(-1, points.shape[-1])
+        costs = self.costs[self.index(flat)].reshape(SAMPLES, len(points) - 1, -1).mean(axis=0)
+        sides = np.diff(self.metric.space.to_unit(points.reshape(-1, points.shape[-1])).reshape(points.shape), axis=0)
+        return np.asarray((np.linalg.norm(sides, axis=2) * costs).sum(axis=0))

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from geodesic.checks import Count
-from geodesic.contexts import Arrays, ContextSpace, FloatArray, Particles
-from geodesic.curricula.base import Problem
+from geodesic.contexts import Arrays, ContextSpace, EpisodeBatch, FloatArray, Particles
 from geodesic.curricula.gradient.paces import DEFAULT_PACE, Pace, level
 from geodesic.curricula.gradient.staged import PathSegment, Staged, StagedState, main_points
 from geodesic.errors import InvalidInput
 from geodesic.metrics.base import Euclidean, Fitted, LearnedMetric, Metric
 from geodesic.metrics.graph import Finite
-from geodesic.metrics.practice import Practice
+from geodesic.metrics.practice import Practice, PracticeGraph
 from geodesic.metrics.product import default_metric
 from geodesic.transport.barycenter import barycenter as fixed_support_barycenter
 from geodesic.transport.displacement import hop_lengths
@@ -26,9 +25,10 @@ UNIFORM = 1000  # particles that represent the uniform distribution on a continu
 HEAT = 40  # cells a side of the heat map of returns
 CLOUD = 100  # most particles of a distribution in a snapshot
 ALPHAS = tuple(k / 10 for k in range(11))
-WALKERS = 200  # particles, at most, that are planned for under `metrics.Practice`
-PAST = 8  # places on the way of each particle that are rehearsed
 KNOTS = 20  # of a path whose length is measured
+WALKERS = 100  # particles, at most, whose ways are planned under `metrics.Practice`,
+WAYPOINTS = 64  # knots of these ways,
+REHEARSED = 8  # and places on the mastered part of each that are rehearsed
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,9 @@ class Gradient(Staged):
     the alpha of that fit: at most two fits for each stride of progress. A path that does not lead to the target is
     given up as well, once the stage is mastered (`Pace.is_stale`).
 
-    Under `metrics.Practice` there is no exploration: the path is planned again from training episodes.
+    Under `metrics.Practice` there is no exploration, and particles move individually whatever the pace: each is at the
+    first context of its way that is not mastered. A share of the episodes rehearses contexts on the way to there. The
+    pace gives the threshold alone.
 
     Args:
         source: Contexts the agent can learn from at the start.
@@ -153,19 +155,8 @@ class Gradient(Staged):
             needed = "a metric on discrete contexts that is known before training and a pace without separate particles"
             got = f"{type(self.metric).__name__} and {type(self.pace).__name__}"
             raise InvalidInput(f'expected barycenter="sinkhorn" with {needed}, got {got}')
-        if isinstance(self.metric, Practice) and not self.pace.individual:
-            raise InvalidInput(
-                "expected a pace that moves particles for metric practice, got "
-                f"{type(self.pace).__name__}; try pace=particles"
-            )
         if self.space is not None and self.space.mixed and isinstance(self.metric, Metric):
             _check_paths(self.metric, self.box, self.target)
-
-    @classmethod
-    def from_problem(cls, problem: Problem, **options: Any) -> Self:
-        """As for other staged curricula; `pace` is `"particles"` by default under `metrics.Practice`."""
-        practised = isinstance(options.get("metric", problem.metric), Practice)
-        return super().from_problem(problem, **({"pace": "particles"} if practised else {}) | options)
 
     @property
     def discrete(self) -> bool:
@@ -214,6 +205,17 @@ class Gradient(Staged):
         most = max(len(self.source), len(self.target))
         return min(most, WALKERS) if isinstance(self.metric, Practice) else most
 
+    def init(self, rng: np.random.Generator) -> StagedState:
+        """The source."""
+        state = super().init(rng)
+        return state.replace(counts=self.metric.counts()) if isinstance(self.metric, Practice) else state
+
+    def _absorb(self, state: StagedState, episodes: EpisodeBatch) -> StagedState:
+        state = super()._absorb(state, episodes)
+        if isinstance(self.metric, Practice):
+            return state.replace(counts=self.metric.count(state.counts, episodes))
+        return state
+
     def _alpha(self, state: StagedState) -> float:
         length = state.behind + state.ahead
         if not isinstance(self.metric, LearnedMetric) or state.alpha in (0.0, 1.0) or length == 0.0:
@@ -238,7 +240,7 @@ class Gradient(Staged):
                 return super()._decide(state, rng)
             return self._waiting(self._walk(state, self.trajectories)) if ready else state
         if isinstance(metric, Practice):
-            return self._practise(state, metric, rng) if ready else state
+            return self._practise(state, metric, rng) if state.fresh >= metric.every else state
         if state.kind == "explore":
             return self._refit(state, metric, rng) if state.steps >= self.explore_steps else state
         status = pace.stage_status(state)
@@ -246,38 +248,28 @@ class Gradient(Staged):
             return self._follow(state, state.segment, metric, status, rng)
         return self._explore(state, metric, status, rng) if status else self._waiting(state)
 
-    def _practise(self, state, metric, rng):
-        """Plan the particles' ways again, and train at the first place on each that is not mastered."""
-        if state.segment is None:
+    def _practise(self, state: StagedState, metric: Practice, rng: np.random.Generator) -> StagedState:
+        """Plan the particles' ways again; train at the first place of each that is not mastered, and before it."""
+        segment, known = state.segment, PracticeGraph(metric, state.counts)
+        if segment is None:
             straight = Geodesic(self.source, self.target, Euclidean(metric.space.sides))
-            state = self._begin_segment(state.replace(event="planned"), straight, rng)
-            return state
-        segment = replace(state.segment, episodes=state.segment.episodes + state.fresh)
-        state = state.replace(fresh=0)
-        if segment.episodes < metric.every:
-            return state.replace(segment=segment)
-        fitted = metric.fit(state.seen, rng)
-        ways, blocked = fitted.plan(segment.points)
-        segment = replace(segment.with_ways(ways, self.box), episodes=0)
+            none = np.zeros(len(self.source))
+            segment, _ = PathSegment.through(straight, 0.0, none, None, WAYPOINTS, self.particles, rng)
+        ways, blocked = known.detours(segment.points)
+        segment = segment.with_ways(ways, self.box)
         trajectories = segment.trajectories(self.source, self.target)
-        knots = fitted.frontier(segment.points, self.bound_pace(state).required)
-        progress = knots / trajectories.knots
-        alpha = _mean_progress(progress, segment.mass)
-        event = f"{len(ways)} of {len(knots)} ways planned again"
+        knots = known.frontier(segment.points, self.bound_pace(state).required)
         state = state.enter(
-            self._at(trajectories, knots), alpha, event, segment=segment, progress=progress, blocked=blocked
+            _with_rehearsal(trajectories, knots, metric.rehearse),
+            _mean_progress(knots / trajectories.knots, segment.mass),
+            f"{len(ways)} of {len(knots)} ways planned again",
+            moves=state.moves + 1,
+            segment=segment,
+            progress=knots / trajectories.knots,
+            blocked=blocked,
+            picture={**_heat_map(known, metric.space), **_clouds(segment)},
         )
-        return self._on_segment(state, segment)
-
-    def _at(self, trajectories: Trajectories, knots: Knots) -> Particles:
-        """The particles at their knots (n,), mixed with contexts on the way to there if the pace rehearses."""
-        ahead = np.minimum(knots + getattr(self.pace, "ahead", 0), trajectories.knots)
-        here, share = trajectories.at(ahead), getattr(self.pace, "rehearse", 0.0)
-        if share == 0 or (knots == trajectories.knots).all():
-            return here
-        past = [trajectories.at(knots * k // PAST) for k in range(1, PAST + 1)]
-        weights = [(1 - share) * here.weights, *(share / PAST * each.weights for each in past)]
-        return Particles(np.concatenate([here.points, *(each.points for each in past)]), np.concatenate(weights)).positive()
+        return self._on_segment(state, segment, knots)
 
     def _walk(self, state: StagedState, trajectories: Trajectories, status: str = "") -> StagedState:
         """The stage in which each particle is where the pace sends it; the same state if none moves."""
@@ -292,7 +284,7 @@ class Gradient(Staged):
             status = f"moved, {back} of {len(here)} atoms back" if back else "moved"
             changes = {"progress": progress}
         alpha = _mean_progress(progress, trajectories.mass)
-        return state.enter(self._at(trajectories, reached), alpha, status, moves=state.moves + 1, **changes)
+        return state.enter(trajectories.at(reached), alpha, status, moves=state.moves + 1, **changes)
 
     def _knots(self, state: StagedState, trajectories: Trajectories) -> Knots:
         """The knot (n,) at which each particle is."""
@@ -314,12 +306,13 @@ class Gradient(Staged):
             return self._explore(state, metric, "path is stale", rng)
         steps = state.steps if moved.stage > state.stage else 0
         segment = replace(segment, episodes=segment.episodes + state.fresh, steps=segment.steps + steps)
-        return self._on_segment(self._waiting(moved).replace(segment=segment), segment)
+        state = self._waiting(moved).replace(segment=segment)
+        return self._on_segment(state, segment, self._knots(state, segment.trajectories(self.source, self.target)))
 
-    def _on_segment(self, state: StagedState, segment: PathSegment) -> StagedState:
-        """The state with the lengths of the path behind and ahead of its particles."""
+    def _on_segment(self, state: StagedState, segment: PathSegment, knots: Knots) -> StagedState:
+        """The state with the lengths of the path behind and ahead of its particles, which are at knots (n,)."""
         hops = hop_lengths(segment.points, segment.mass, self.box)
-        covered = np.arange(len(hops))[:, None] < self._knots(state, segment.trajectories(self.source, self.target))
+        covered = np.arange(len(hops))[:, None] < knots
         return state.replace(behind=float(hops[covered].sum()), ahead=float(hops[~covered].sum()))
 
     def _explore(self, state: StagedState, metric: LearnedMetric, status: str, rng: np.random.Generator) -> StagedState:
@@ -358,7 +351,24 @@ class Gradient(Staged):
         moved = self._walk(state, trajectories, state.event)
         if moved.stage == state.stage:
             moved = state.enter(trajectories.at(self._knots(state, trajectories)), alpha, state.event)
-        return self._on_segment(moved, segment)
+        return self._on_segment(moved, segment, self._knots(moved, trajectories))
+
+
+def _with_rehearsal(trajectories: Trajectories, knots: Knots, share: float) -> Particles:
+    """The particles at their knots (n,), and a share of the mass on the way to there; without one at the target."""
+    here = trajectories.at(knots)
+    if (knots == trajectories.knots).all():
+        return here
+    past = [trajectories.at(knots * k // REHEARSED) for k in range(REHEARSED)]
+    weights = [(1 - share) * here.weights, *(share / REHEARSED * each.weights for each in past)]
+    points = np.concatenate([here.points, *(each.points for each in past)])
+    return Particles(points, np.concatenate(weights)).positive()
+
+
+def _clouds(segment: PathSegment) -> Arrays:
+    """Where the ways lead, as `picture` has it."""
+    places = np.rint(np.array(ALPHAS) * (len(segment.points) - 1)).astype(int)
+    return {"potential": segment.points[places], "potential_alphas": np.asarray(ALPHAS)}
 
 
 def cumulative_length(geodesic: Geodesic, space: ContextSpace) -> FloatArray:

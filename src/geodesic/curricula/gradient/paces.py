@@ -377,14 +377,11 @@ class PerParticlePace(AdaptivePace):
         threshold: The score that is good enough; None: the curriculum's.
         max_stage_steps: Under a learned metric, the environment steps after which a path that blocks some particles is
             given up, once the stage is mastered on average; None: never.
-        rehearse: The share of the training episodes that stay on the way that the particles came along, in [0, 1).
     """
 
     individual: ClassVar[bool] = True
 
     stride: Step = 0.1
-    rehearse: Fraction = 0.0
-    ahead: int = 0
     max_stage_steps: Count | None = None
 
     @classmethod

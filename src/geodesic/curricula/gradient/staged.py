@@ -15,9 +15,8 @@ from geodesic.curricula.base import Curriculum, Problem, State, check_options, p
 from geodesic.curricula.gradient.paces import PACES, Pace, Path, as_pace, make_pace, options_of_pace
 from geodesic.errors import InvalidInput
 from geodesic.transport.displacement import displacement, is_jump
-from geodesic.transport.geodesic import Geodesic, Knots, Trajectories
+from geodesic.transport.geodesic import Geodesic, Trajectories
 
-LOOP = 0.03  # diagonals of the space: what comes back to so near a place is a loop
 # Names of numbers that describe a stage.
 HOP, DISTANCE, JUMP, BLOCKED = "hop", "distance to target", "jump", "blocked"
 
@@ -70,33 +69,15 @@ class PathSegment:
             points = np.where((fractions < reached)[..., None], before.points[:, rows], points)
         return cls(points, mass, start), reached
 
-    def with_ways(self, ways, space):
-        points, k = self.points.copy(), len(self.points) - 1
-        for i, line in ways.items():
-            hops = np.linalg.norm(np.diff(line, axis=0) / space.unit_length, axis=1)
-            length = np.concatenate([[0.0], hops.cumsum()])
-            marks = np.linspace(0.0, length[-1], k + 1)
-            points[:, i] = np.stack([np.interp(marks, length, values) for values in line.T], axis=1)
-            points[-1, i] = line[-1]
-        return replace(self, points=points)
-
-    def with_detours(self, ways: dict[int, FloatArray], at: Knots, space: ContextSpace) -> tuple[PathSegment, Knots]:
-        """The segment with new ways for some particles, and the knots (n,) at which all are then.
-
-        A particle keeps the way that it came along, without loops. Its whole way is divided into equal hops, so that
-        its knot changes.
-        """
-        points, reached, k = self.points.copy(), at.copy(), len(self.points) - 1
+    def with_ways(self, ways: dict[int, FloatArray], space: ContextSpace) -> PathSegment:
+        """The segment with new ways (m, d) for some particles, each divided into equal hops."""
+        points = self.points.copy()
         for i, way in ways.items():
-            past = without_loops(self.points[: at[i] + 1, i], space)
-            line = np.concatenate([past[:-1], way])
-            hops = np.linalg.norm(np.diff(line, axis=0) / space.unit_length, axis=1)
+            hops = np.linalg.norm(np.diff(way, axis=0) / space.unit_length, axis=1)
             length = np.concatenate([[0.0], hops.cumsum()])
-            marks = np.linspace(0.0, length[-1], k + 1)
-            points[:, i] = np.stack([np.interp(marks, length, values) for values in line.T], axis=1)
-            points[-1, i] = line[-1]
-            reached[i] = min(int(np.rint(k * length[len(past) - 1] / max(length[-1], 1e-12))), k - 1)
-        return replace(self, points=points, episodes=0), reached
+            marks = np.linspace(0.0, length[-1], len(points))
+            points[:, i] = np.stack([np.interp(marks, length, values) for values in way.T], axis=1)
+        return replace(self, points=points)
 
     def trajectories(self, source: Particles, target: Particles) -> Trajectories:
         """The trajectories of the particles between the two ends of a curriculum."""
@@ -105,15 +86,6 @@ class PathSegment:
             raise InvalidInput(f"expected a path segment of {expected}, got shape {self.points.shape}")
         whole = np.ones((*self.points.shape[:2], 1))
         return Trajectories(self.points[:, :, None], whole, self.mass, (source, target))
-
-
-def without_loops(line: FloatArray, space: ContextSpace) -> FloatArray:
-    """The positions (m, d) of a line of numbers that do not lead back to where it has been."""
-    kept = [0]
-    while kept[-1] < len(line) - 1:
-        gaps = np.linalg.norm((line - line[kept[-1]]) / space.unit_length, axis=1)
-        kept.append(max(int(np.flatnonzero(gaps < LOOP)[-1]), kept[-1] + 1))
-    return line[kept]
 
 
 def main_points(geodesic: Geodesic, knots: int) -> FloatArray:
@@ -144,8 +116,9 @@ class StagedState(State):
         hop: How far the contexts moved into this stage.
         distance: How far they are from the target.
         jumped: Whether the hop jumped over most of the path.
-        blocked: Under `metrics.Practice`, the fraction of particles for which all ways that are left lead through
-            contexts practised in vain.
+        counts: Under `metrics.Practice`, its counts of episodes (4, nodes).
+        blocked: Under `metrics.Practice`, the fraction of particles for which all ways lead through contexts practised
+            in vain.
 
     Lengths and distances are in diagonals of the context space (`geodesic.transport.displacement`).
     """
@@ -165,6 +138,7 @@ class StagedState(State):
     hop: float = 0.0
     distance: float = 0.0
     jumped: bool = False
+    counts: FloatArray = field(default_factory=lambda: np.zeros((4, 0)))
     blocked: float = 0.0
 
     def absorb(self, episodes: EpisodeBatch, window: int, memory: int, score: Score) -> Self:
@@ -306,9 +280,11 @@ class Staged(Curriculum[StagedState]):
         if not self.has_episodes(state, episodes, rng) or state.done:
             return state
         placed = state.replace(alpha=state.position)  # paces count places on the path
-        return self._measured(
-            state, self._decide(placed.absorb(episodes, self.pace.window, self.memory, self.score), rng)
-        )
+        return self._measured(state, self._decide(self._absorb(placed, episodes), rng))
+
+    def _absorb(self, state: StagedState, episodes: EpisodeBatch) -> StagedState:
+        """The state with more episodes."""
+        return state.absorb(episodes, self.pace.window, self.memory, self.score)
 
     def _measured(self, before: StagedState, after: StagedState) -> StagedState:
         """The new state with its alpha, and with how far its contexts moved."""
@@ -334,8 +310,8 @@ class Staged(Curriculum[StagedState]):
 
     def scalars(self, state: StagedState) -> dict[str, float]:
         """How far the contexts moved into this stage and are from the target, and what is wrong with the path."""
-        more = {JUMP: float(state.jumped), BLOCKED: state.blocked}
-        return {HOP: state.hop, DISTANCE: state.distance, **{name: value for name, value in more.items() if value}}
+        wrong = {JUMP: float(state.jumped), BLOCKED: state.blocked}
+        return {HOP: state.hop, DISTANCE: state.distance, **{name: value for name, value in wrong.items() if value}}
 
     def snapshot(self, state: StagedState) -> Arrays:
         """Arrays that describe the last fit of a learned metric."""
