@@ -315,16 +315,6 @@ def as_column(values: ArrayLike | None, name: str, n: int) -> FloatArray:
     return column
 
 
-def as_achieved(values: ArrayLike | None, shape: tuple[int, ...]) -> FloatArray:
-    """The goal that each of n episodes achieved, (n, d); NaN where unknown."""
-    goals = np.full(shape, np.nan) if values is None else np.array(as_array(values, "achieved"), dtype=np.float64)
-    if goals.shape != shape:
-        raise InvalidInput(f"expected achieved of shape {shape}, got shape {goals.shape}")
-    if np.isinf(goals).any():
-        raise InvalidInput("expected achieved to be finite or NaN, got an infinite value")
-    return goals
-
-
 def as_successes(values: ArrayLike | None, n: int) -> FloatArray:
     """0 or 1, or a rate in between, for each of n episodes; NaN where unknown."""
     flags = as_column(values, "successes", n)

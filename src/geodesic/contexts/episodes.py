@@ -14,7 +14,6 @@ from geodesic.checks import (
     Array,
     FloatArray,
     IntArray,
-    as_achieved,
     as_array,
     as_column,
     as_count,
@@ -47,8 +46,6 @@ class EpisodeBatch:
             (default: all).
         started: When each episode began (n,): integers that put the episodes of a run in order (default: 0).
         ended: The environment step (n,) of the run at which each episode ended (default: 0).
-        achieved: Where contexts are goals, the goal (n, d) that the last state of each episode achieved; NaN where the
-            environment does not tell (default: all).
 
     Raises:
         InvalidInput: If a column has another shape, or values that are not finite.
@@ -68,7 +65,6 @@ class EpisodeBatch:
     successes: FloatArray
     started: IntArray
     ended: IntArray
-    achieved: FloatArray
 
     def __init__(
         self,
@@ -80,7 +76,6 @@ class EpisodeBatch:
         successes: ArrayLike | None = None,
         started: ArrayLike | None = None,
         ended: ArrayLike | None = None,
-        achieved: ArrayLike | None = None,
     ) -> None:
         points = as_array(contexts, "contexts", "an array of numbers of shape (n, d)")
         if points.size:
@@ -97,7 +92,6 @@ class EpisodeBatch:
             successes=as_successes(successes, n),
             started=check_integers(0 if started is None else started, "started", n),
             ended=check_integers(0 if ended is None else ended, "ended", n),
-            achieved=as_achieved(achieved, points.shape),
         )
         if (self.lengths < 0).any():
             raise InvalidInput(f"expected lengths >= 0, got {self.lengths.min()}")

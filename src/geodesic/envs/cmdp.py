@@ -70,19 +70,6 @@ class ContextualMDP(FuncEnv[EnvState, jax.Array, jax.Array, jax.Array, jax.Array
         """
         return jnp.full((), jnp.nan, jnp.float32)
 
-    def achieved_goal(self, state: EnvState) -> jax.Array | None:
-        """Return the goal that a state achieves, where contexts are goals.
-
-        Metrics such as `geodesic.metrics.Practice` learn from it which contexts can be reached.
-
-        Args:
-            state: A state.
-
-        Returns:
-            The context (d,) in which this state would be a success; None if the environment cannot tell.
-        """
-        return None
-
     def image(self, state: EnvState, context: FloatArray) -> NDArray[np.uint8]:
         """Draw a state.
 

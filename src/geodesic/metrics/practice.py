@@ -15,9 +15,10 @@ from geodesic.coupling.plans import IndexArray
 from geodesic.errors import InvalidInput
 from geodesic.metrics.graph import Finite, undirected
 
-TICKS = 32  # of the lattice that covers the space, along each side
-DIMENSIONS = 2  # of the space, at most
-NEAR, WIDE = 0.6, 1.2  # bandwidths in steps of the lattice: where practice was in vain, and what is mastered
+TICKS = 32  # of the lattice that covers the space, along each side,
+NODES = 4096  # or fewer, so that there are at most so many nodes
+DIMENSIONS = 3  # of the space, at most
+BANDWIDTHS = 0.6, 1.2  # in steps of the lattice, of what was practised in vain, and of what is mastered
 RECENT = 50.0, 15.0  # episodes at a node after which an earlier one counts 1 / e, for each of the two
 FEW = 0.5  # episodes without success that are assumed at first where mastery is concerned
 ENOUGH = 0.5  # fraction of successes from which on a context is as good as free
@@ -25,6 +26,7 @@ POWER = 6.0  # by which the length of an edge grows as successes get rarer
 UNMASTERED = 1.3  # times as long is an edge where the agent does not succeed yet
 MARGIN = 1.3  # a particle leaves its way for another one if that is shorter by this factor
 SAMPLES = 3  # contexts of each hop at which its length is evaluated
+BLOCK = 2  # ends in a block of so many nodes a side share their shortest paths
 VAIN = 0.15  # fraction of successes below which the way through a context is longer than any detour
 
 
@@ -38,18 +40,16 @@ class Practice:
 
         |dx| max(1, (1 / 2) / p)^6,   p = (s + patience) / (s + f + patience)
 
-    long, and 1.3 times as long where the agent does not succeed yet. f counts the latest episodes that failed in
-    contexts around it, and s those that succeeded. Where contexts are goals and the environment tells which goal a
-    state achieves (`EpisodeBatch.achieved`), s counts where the episodes ended instead, those that failed included:
-    what was visited can be reached. So p falls to a few percent only where many recent episodes have tried and none has
-    come, and there an edge becomes longer than any detour.
+    long, and 1.3 times as long where the agent does not succeed yet, with s successes and f failures among the latest
+    episodes around it. Without episodes p = 1. Where the agent is learning, a few successes keep p up; p falls to a few
+    percent only where many recent episodes have all failed, and there an edge becomes longer than any detour.
 
     `Gradient` trains each particle at the first context of its way that is not mastered, and rehearses the way to
     there. Every `every` episodes, a particle whose way has become more than 1.3 times as long as the best one gets a
     new one.
 
     Args:
-        space: The bounded context space, of one or two numbers.
+        space: The bounded context space, of one to three numbers.
         threshold: The score above which an episode is a success.
         patience: How many successes are assumed everywhere at first. The more, the later a way is given up.
         every: How many episodes come between two plans.
@@ -80,20 +80,25 @@ class Practice:
         """No episodes have to be kept: they are counted once."""
         return 0
 
+    @property
+    def ticks(self) -> tuple[int, ...]:
+        """The shape of the lattice."""
+        return (min(TICKS, round(NODES ** (1 / self.space.dim))),) * self.space.dim
+
     @cached_property
     def lattice(self) -> tuple[FloatArray, IndexArray, float]:
         """The nodes (n, d) in units of the space's sides, edges (m, 2) between neighbours, and the step."""
         d = self.space.dim
-        axes = [np.linspace(0.0, 1.0, TICKS)] * d
-        nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, d)
-        cells = np.arange(len(nodes)).reshape((TICKS,) * d)
+        ticks = self.ticks[0]
+        nodes = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, ticks)] * d, indexing="ij"), axis=-1).reshape(-1, d)
+        cells = np.arange(len(nodes)).reshape(self.ticks)
         edges = []
         for step in product((-1, 0, 1), repeat=d):
             if step > (0,) * d:
-                here = tuple(slice(max(0, -move), TICKS - max(0, move)) for move in step)
-                there = tuple(slice(max(0, move), TICKS + min(0, move)) for move in step)
+                here = tuple(slice(max(0, -move), ticks - max(0, move)) for move in step)
+                there = tuple(slice(max(0, move), ticks + min(0, move)) for move in step)
                 edges.append(np.stack([cells[here].ravel(), cells[there].ravel()], axis=1))
-        return nodes, np.concatenate(edges), 1 / (TICKS - 1)
+        return nodes, np.concatenate(edges), 1 / (ticks - 1)
 
     @cached_property
     def _offsets(self) -> IndexArray:
@@ -129,13 +134,13 @@ class Practice:
         dim = episodes.contexts.shape[1]
         if dim != self.space.dim:
             raise InvalidInput(f"expected episodes in contexts of dimension {self.space.dim}, got dimension {dim}")
-        contexts, won = episodes.contexts, episodes.scores(self.score) > self.threshold
-        known = ~np.isnan(episodes.achieved).any(axis=1)
-        ends = np.where(known[:, None], episodes.achieved, contexts)
-        kept = np.stack([~won, won | known], axis=1)  # the context of a failure, and where an episode ended
-        places, reached = np.stack([contexts, ends], axis=1)[kept], np.nonzero(kept)[1] == 1
-        vain = self._added(counts[:2], places, reached, NEAR, RECENT[0])
-        return np.concatenate([vain, self._added(counts[2:], contexts, won, WIDE, RECENT[1])])
+        won = episodes.scores(self.score) > self.threshold
+        return np.concatenate(
+            [
+                self._added(part, episodes.contexts, won, bandwidth, recent)
+                for part, bandwidth, recent in zip((counts[:2], counts[2:]), BANDWIDTHS, RECENT)
+            ]
+        )
 
     def _added(
         self, counts: FloatArray, places: FloatArray, won: NDArray[np.bool_], bandwidth: float, recent: float
@@ -143,10 +148,10 @@ class Practice:
         """Tries and successes (2, n) after more of them at places (m, d), the latest last."""
         nodes, _, step = self.lattice
         place = self.space.to_unit(places[::-1]) / step
-        cells = np.rint(place).astype(np.intp).clip(0, TICKS - 1)[:, None] + self._offsets
-        inside = ((cells >= 0) & (cells < TICKS)).all(axis=2)
+        cells = np.rint(place).astype(np.intp).clip(0, self.ticks[0] - 1)[:, None] + self._offsets
+        inside = ((cells >= 0) & (cells < self.ticks[0])).all(axis=2)
         gaps = np.linalg.norm(cells - place[:, None], axis=2)[inside]
-        node = np.ravel_multi_index(tuple(cells[inside].T), (TICKS,) * self.space.dim)
+        node = np.ravel_multi_index(tuple(cells[inside].T), self.ticks)
         order = np.argsort(node, kind="stable")  # by node, the latest first
         mass, won = np.exp(-0.5 * (gaps / bandwidth) ** 2)[order], won[::-1][np.nonzero(inside)[0]][order]
         node = node[order]
@@ -180,8 +185,8 @@ class PracticeGraph(Finite):
 
     def index(self, x: FloatArray) -> IndexArray:
         """Find the row of the nearest node for each context (n, d)."""
-        ticks = (TICKS,) * self.metric.space.dim
-        cells = np.rint(self.metric.space.to_unit(x) * (TICKS - 1)).astype(np.intp).clip(0, TICKS - 1)
+        ticks = self.metric.ticks
+        cells = np.rint(self.metric.space.to_unit(x) * (ticks[0] - 1)).astype(np.intp).clip(0, ticks[0] - 1)
         return np.asarray(np.ravel_multi_index(tuple(cells.T), ticks), dtype=np.intp)
 
     def returns(self, contexts: FloatArray) -> FloatArray:
@@ -214,21 +219,21 @@ class PracticeGraph(Finite):
         """
         from scipy.sparse.csgraph import dijkstra
 
-        roots, rows = np.unique(self.index(points[-1]), return_inverse=True)
-        distances, before = dijkstra(self.edges, directed=False, indices=roots, return_predecessors=True)
-        start = self.index(points[0])
-        late = self._lengths(points) > MARGIN * distances[rows, start] + self.metric.lattice[2]
-        ways, blocked = {}, 0
-        for k in range(points.shape[1]):
+        ends, start, step = self.index(points[-1]), self.index(points[0]), self.metric.lattice[2]
+        ticks = self.metric.ticks
+        blocks = np.ravel_multi_index(np.array(np.unravel_index(ends, ticks)) // BLOCK, ticks)
+        _, first, rows = np.unique(blocks, return_index=True, return_inverse=True)
+        distances, before = dijkstra(self.edges, directed=False, indices=ends[first], return_predecessors=True)
+        late = self.lengths(points) > MARGIN * distances[rows, start] + BLOCK * step
+        ways = {}
+        for k in np.flatnonzero(late):
             nodes = [start[k]]
             while before[rows[k], nodes[-1]] >= 0:
                 nodes.append(before[rows[k], nodes[-1]])
-            blocked += bool((self.rates[nodes] < VAIN).any())
-            if late[k]:
-                ways[k] = np.concatenate([points[:1, k], self.support[nodes[1:-1]], points[-1:, k]])
-        return ways, blocked / points.shape[1]
+            ways[int(k)] = np.concatenate([points[:1, k], self.support[nodes[1:-1]], points[-1:, k]])
+        return ways, float((distances[rows, start] > step * (ENOUGH / VAIN) ** POWER).mean())
 
-    def _lengths(self, points: FloatArray) -> FloatArray:
+    def lengths(self, points: FloatArray) -> FloatArray:
         """The lengths (n,) under this metric of ways with positions (k + 1, n, d)."""
         places = [points[:-1] + t * (points[1:] - points[:-1]) for t in (np.arange(SAMPLES) + 0.5) / SAMPLES]
         flat = np.stack(places).reshape(-1, points.shape[-1])

@@ -135,10 +135,7 @@ def _episodes(log: Log, ended: NDArray[np.int64], n_envs: int) -> EpisodeBatch:
     """A run's episodes in a segment, from their rows of the log and the steps (n,) at which they ended."""
     started = (ended - 1) // n_envs + 1 - log.length
     discounted = log.discounted if len(log.discounted) else None
-    achieved = log.achieved if len(log.achieved) else None
-    return EpisodeBatch(
-        log.context, log.total, log.length, log.stage, discounted, log.success, started, ended, achieved
-    )
+    return EpisodeBatch(log.context, log.total, log.length, log.stage, discounted, log.success, started, ended)
 
 
 def _evaluation(returns: Leaf, successes: Leaf, discounted: Leaf) -> Evaluation:

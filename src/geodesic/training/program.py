@@ -68,7 +68,6 @@ class Log(NamedTuple):
     stage: Leaf
     success: Leaf
     discounted: Leaf
-    achieved: Leaf = ()  # where the environment tells which goal a state achieves
     metrics: Leaf = ()  # of the learner: means over the segment, without those axes
 
 
@@ -162,9 +161,7 @@ class Program:
         ended = terminated | truncated
         seen = Transitions(slot.obs, stored, reward, obs, terminated, truncated)
         success = self.mdp.success(env, slot.context)
-        achieved = self.mdp.achieved_goal(env)
-        goal = () if achieved is None else achieved
-        log = Log(ended, slot.context, total, length, slot.stage, success, discounted, goal)
+        log = Log(ended, slot.context, total, length, slot.stage, success, discounted)
         continued = slot._replace(env=env, obs=obs, total=total, length=length, discounted=discounted)
         next_slot = jax.tree.map(partial(jnp.where, ended), self._reset(sampler, reset), continued)
         return next_slot, (seen, log)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CURRICULUM, WAITING = "curriculum/", "waiting/"  # prefixes of a checkpoint's arrays
 ROUNDING = 1e-5  # by which contexts may lie outside of their space: environments in JAX have 32 bits
-MAY_BE_NAN = ("/successes", "/discounted", "/achieved")  # of episodes, where the environment does not say
+MAY_BE_NAN = ("/successes", "/discounted")  # of episodes, where the environment does not say
 KINDS = ("b", "iuf", "SU")  # groups of array types that may replace each other
 
 

@@ -5,7 +5,8 @@ import pytest
 
 import geodesic as gd
 from geodesic.curricula import AdaptivePace, PerParticlePace
-from geodesic.curricula.gradient.staged import PathSegment, without_loops
+from geodesic.curricula.gradient.gradient import WAYPOINTS
+from geodesic.curricula.gradient.staged import PathSegment
 from geodesic.envs.plane import path_length_around
 from geodesic.errors import InvalidInput
 from geodesic.metrics import Euclidean, Practice
@@ -56,13 +57,13 @@ def train(metric, door, episodes, seed=0, resume_at=None):
     target = gd.Particles.uniform([2.0, -4.5], [4.5, -2.0], 30, rng)
     curriculum = gd.Gradient(source, target, metric, PerParticlePace(), 0.6, space=SPACE, score="success")
     agent, states = Frontier(door, rng), [curriculum.init(rng)]
-    for k in range(episodes // 20):
+    for k in range(episodes // 50):
         state = states[-1]
         if k == resume_at:
             state = curriculum.load(curriculum.save(state))
-        goals = state.distribution.sample(rng, 20)
+        goals = state.distribution.sample(rng, 50)
         won = agent.play(goals)
-        lengths, stages = np.where(won > 0, 30, 80), np.full(20, state.stage)
+        lengths, stages = np.where(won > 0, 30, 80), np.full(50, state.stage)
         states.append(curriculum.update(state, gd.EpisodeBatch(goals, won, lengths, stages, successes=won), rng))
     return states, agent.chances(target.points).mean(), curriculum
 
@@ -99,31 +100,55 @@ def test_a_resumed_curriculum_is_the_same():
     assert {"heat", "potential", "progress"} <= curriculum.snapshot(whole[-1]).keys()
 
 
-def test_particles_are_the_default_pace_and_other_paces_are_refused():
-    source, target = gd.Particles([[0.0, 0.0]]), gd.Particles([[1.0, 1.0]])
-    problem = gd.Problem(source, target, SPACE, 0.6, practice(), score="success")
-    assert isinstance(gd.curricula.build("gradient", problem).pace, PerParticlePace)
-    for pace in (gd.FixedStep(), AdaptivePace()):
-        with pytest.raises(InvalidInput, match=r"expected a pace that moves particles .* try pace=particles"):
-            gd.Gradient(source, target, practice(), pace)
+@pytest.mark.parametrize("pace", [gd.FixedStep(), AdaptivePace(), PerParticlePace()])
+def test_the_pace_gives_the_threshold_alone(pace):
+    source, target = gd.Particles([[-4.0, 0.0]]), gd.Particles([[4.0, 0.0]])
+    curriculum = gd.Gradient(source, target, practice(), pace, 0.6, space=SPACE, score="success")
+    rng = np.random.default_rng(0)
+    state = curriculum.init(rng)
+    for _ in range(3):
+        n, stages = 60, np.full(60, state.stage)
+        episodes = gd.EpisodeBatch(np.tile([-4.0, 0.0], (n, 1)), np.ones(n), stages * 0 + 9, stages, successes=np.ones(n))
+        state = curriculum.update(state, episodes, rng)
+    assert state.stage == 3
+    assert 0.0 < state.alpha < 0.2  # beyond what was practised nothing is mastered
 
 
-def test_a_detour_keeps_the_way_back_and_has_equal_hops():
+def test_half_of_the_episodes_rehearse_what_is_mastered():
+    source, target = gd.Particles([[-4.0, 0.0]]), gd.Particles([[4.0, 0.0]])
+    curriculum = gd.Gradient(source, target, practice(), threshold=0.6, space=SPACE, score="success")
+    rng = np.random.default_rng(0)
+    contexts = np.stack([np.linspace(-4.0, 0.0, 200), np.zeros(200)], axis=1)
+    won = np.ones(200)
+    episodes = gd.EpisodeBatch(contexts, won, won.astype(int), np.zeros(200, int), successes=won)
+    distribution = curriculum.update(curriculum.init(rng), episodes, rng).distribution
+    frontier = distribution.points[:, 0].max()
+    assert 0.0 < frontier < 1.0
+    assert distribution.weights[distribution.points[:, 0] == frontier].sum() == pytest.approx(0.5)
+    assert len(np.unique(distribution.points[distribution.points[:, 0] < frontier], axis=0)) == 8
+
+
+def test_new_ways_have_equal_hops_and_the_others_stay():
     rng = np.random.default_rng(1)
-    one = gd.Particles([[-4.0, 0.0], [-4.0, 1.0]]), gd.Particles([[4.0, 0.0], [4.0, 1.0]])
-    segment, _ = PathSegment.through(gd.Geodesic(*one), 0.0, np.zeros(2), None, 16, 2, rng)
-    way = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 4.0], [4.0, 0.0]])
-    changed, at = segment.with_detours({0: way}, np.array([8, 3]), SPACE)
-    assert at.tolist() == [4, 3]  # 4 of 16 units
-    hops = np.linalg.norm(np.diff(changed.points[:, 0], axis=0), axis=1)
-    np.testing.assert_allclose(hops, 1.0)
+    ends = gd.Particles([[-4.0, 0.0], [-4.0, 1.0]]), gd.Particles([[4.0, 0.0], [4.0, 1.0]])
+    segment, _ = PathSegment.through(gd.Geodesic(*ends), 0.0, np.zeros(2), None, 16, 2, rng)
+    way = np.array([[-4.0, 0.0], [0.0, 0.0], [0.0, 4.0], [4.0, 4.0], [4.0, 0.0]])
+    changed = segment.with_ways({0: way}, SPACE)
+    np.testing.assert_allclose(np.linalg.norm(np.diff(changed.points[:, 0], axis=0), axis=1), 1.0)
     np.testing.assert_allclose(changed.points[[0, 4, 8, 16], 0], [[-4, 0], [0, 0], [0, 4], [4, 0]], atol=1e-9)
     np.testing.assert_array_equal(changed.points[:, 1], segment.points[:, 1])
 
 
-def test_loops_are_left_out_of_the_way_back():
-    there, back = np.linspace([0, 0], [0, 4], 9), np.linspace([0, 4], [0, 0], 9)
-    on = np.linspace([0, 0], [4, 0], 9)
-    line = without_loops(np.concatenate([there, back, on]), SPACE)
-    assert line[:, 1].max() == 0.0
-    np.testing.assert_array_equal(line[[0, -1]], [[0, 0], [4, 0]])
+def test_auto_takes_the_metric():
+    source, target = gd.Particles([[-4.0, 0.0]]), gd.Particles([[4.0, 0.0]])
+    problem = gd.Problem(source, target, SPACE, 0.6, practice(), score="success")
+    curriculum = gd.curricula.build("auto", problem)
+    rng = np.random.default_rng(0)
+    state = curriculum.init(rng)
+    for _ in range(40):
+        goals = state.distribution.sample(rng, 30)
+        won = (goals[:, 0] < -2.0).astype(float)
+        stages = np.full(30, state.stage)
+        state = curriculum.update(state, gd.EpisodeBatch(goals, won, stages * 0 + 9, stages, successes=won), rng)
+    assert 0.0 < state.inner.alpha < 0.5
+    assert state.inner.segment.points.shape[0] == WAYPOINTS + 1
