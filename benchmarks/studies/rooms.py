@@ -4,8 +4,7 @@
     python -m benchmarks.studies.rooms --rooms door --methods practice oracle l2 --seeds 1 --figure beliefs.png
 
 A context is a goal in the square [-5, 5]^2. A point starts in a corner, moves by up to 0.4 in each direction and has 80
-steps; success within 0.4 of the goal ends an episode. In the room `3-D` a third number of the context scales the moves:
-the source has fast points, the target slow ones. `oracle` is the true shortest path, `l2` the straight line; both move
+steps; success within 0.4 of the goal ends an episode. `oracle` is the true shortest path, `l2` the straight line; both move
 each particle separately (pace=particles), as `practice` does.
 
 The settings of `practice` were chosen on the rooms door and u, with seeds below 100.
@@ -26,6 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
 from jax import Array
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
@@ -34,18 +35,23 @@ from scipy.spatial import cKDTree
 import geodesic as gd
 from geodesic.contexts import ContextSpace, FloatArray, Particles
 from geodesic.envs.plane import PlanarMDP
-from geodesic.metrics import Graph, Metric
+from geodesic.metrics import Graph, LearnedMetric, Metric
 from geodesic.records import RunResult
+from geodesic.report.style import WALL, new_figure, save, short_steps, styled
+from geodesic.transport.geodesic import Trajectories
 
 REACH = 0.4  # of the goal
+SPACING = 0.25  # of the grid on which the oracle finds shortest paths
 SPEED = 0.4  # of a step, in each direction
 STEPS = 80  # of an episode
 THRESHOLD = 0.6
 PLACES = 100  # particles of source and target
 SOLVED = 0.6  # success on the target
 LAST = 3  # evaluations, whose mean is the final success
+MOMENTS = (0.15, 0.45, 1.0)  # of a run, that the figure shows,
+WAYS = 25  # particles whose ways it draws,
+LATEST = 60  # and episodes before each moment
 SPACE = ContextSpace([-5.0, -5.0], [5.0, 5.0], names=("goal_x", "goal_y"))
-SPACE_3D = ContextSpace([-5.0, -5.0, 0.5], [5.0, 5.0, 1.0], names=("goal_x", "goal_y", "speed"))
 METHODS = {
     "practice": "gradient:metric=practice",
     "oracle": "gradient:metric=oracle:pace=particles",
@@ -70,28 +76,20 @@ class Room:
     source: Box = (-4.5, -4.5, -3.0, -3.0)
     target: Box = (2.0, -4.5, 4.5, -2.0)
     start: tuple[float, float] = (-4.0, -4.0)
-    speeds: bool = False
-
-    @property
-    def space(self) -> ContextSpace:
-        """Of the contexts."""
-        return SPACE_3D if self.speeds else SPACE
 
     def inside(self, points: FloatArray) -> NDArray[np.bool_]:
-        """Which points (n, d) are in a wall."""
+        """Which points (n, 2) are in a wall."""
         x, y = points[:, 0], points[:, 1]
         return np.asarray(np.any([(x > a) & (x < c) & (y > b) & (y < d) for a, b, c, d in self.walls], axis=0))
 
     def ends(self, rng: np.random.Generator) -> tuple[Particles, Particles]:
         """Source and target."""
         (a, b), (c, d) = (np.split(np.array(box), 2) for box in (self.source, self.target))
-        if self.speeds:
-            (a, b), (c, d) = ([*a, 0.9], [*b, 1.0]), ([*c, 0.5], [*d, 0.6])
         return Particles.uniform(a, b, PLACES, rng), Particles.uniform(c, d, PLACES, rng)
 
     @cached_property
     def places(self) -> FloatArray:
-        """A grid (n, d) over what is free and can be reached from the start."""
+        """A grid (n, 2) over what is free and can be reached from the start."""
         return self._grid[0]
 
     @cached_property
@@ -101,16 +99,14 @@ class Room:
 
     @cached_property
     def _grid(self) -> tuple[FloatArray, NDArray[np.intp], FloatArray]:
-        ticks = [np.arange(-5.0, 5.01, 0.5 if self.speeds else 0.25)] * 2
-        ticks += [np.linspace(0.5, 1.0, 5)] * self.speeds
-        points = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, len(ticks))
-        scaled, cells = points / self.space.sides, np.indices([len(each) for each in ticks]).reshape(len(ticks), -1).T
-        edges = cKDTree(cells).query_pairs(1.8, output_type="ndarray")  # neighbours, diagonal ones included
+        ticks = np.arange(-5.0, 5.01, SPACING)
+        points = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
+        edges = cKDTree(points).query_pairs(1.5 * SPACING, output_type="ndarray")  # diagonal ones included
         a, b = points[edges[:, 0]], points[edges[:, 1]]
         edges = edges[~np.any([self.inside(a + t * (b - a)) for t in np.linspace(0, 1, 9)], axis=0)]
-        lengths = np.linalg.norm(scaled[edges[:, 0]] - scaled[edges[:, 1]], axis=1)
+        lengths = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
         table = csr_array((lengths, tuple(edges.T)), shape=(len(points),) * 2)
-        first = np.linalg.norm(points[:, :2] - self.start, axis=1).argmin()
+        first = np.linalg.norm(points - self.start, axis=1).argmin()
         found = np.isfinite(dijkstra(table, directed=False, indices=first))
         kept = found[edges].all(axis=1)
         return points[found], (np.cumsum(found) - 1)[edges[kept]], lengths[kept]
@@ -127,7 +123,6 @@ ROOMS = {
     "below": Room(((-0.3, -3.2, 0.3, 9),), (-4.5, 2.5, -3.0, 4.5), (2.0, 2.5, 4.5, 4.5), (-4.0, 4.0)),
     "two doors": Room(((-0.3, -9, 0.3, 1.0), (-0.3, 2.0, 0.3, 3.8))),
     "corridor": Room(((-2, -9, 2, 1.9), (-2, 2.9, 2, 9))),
-    "3-D": Room(((-0.6, -9, 0.6, 2.5),), speeds=True),
     "closed": Room(((-0.3, -9, 0.3, 9),)),
 }  # fmt: skip
 
@@ -143,14 +138,14 @@ class RoomEnv(PlanarMDP):
     """A point in a room; the context is its goal."""
 
     max_steps = STEPS
+    context_space = SPACE
     worst_return = 0.0
+    observation_space = spaces.Box(-2.0, 2.0, (4,), np.float32)
     action_space = spaces.Box(-np.ones(2, np.float32), np.ones(2, np.float32))
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.room = ROOMS[name]
-        self.context_space = self.room.space
-        self.observation_space = spaces.Box(-2.0, 2.0, (2 + self.context_space.dim,), np.float32)
         self.walls = tuple(tuple(np.clip(wall, -5, 5)) for wall in self.room.walls)  # type: ignore[assignment]
 
     def initial(self, rng: Array, params: Array | None = None) -> RoomState:
@@ -160,8 +155,7 @@ class RoomEnv(PlanarMDP):
 
     def transition(self, state: RoomState, action: Array, rng: Array, params: Array | None = None) -> RoomState:
         """Move, and slide along walls."""
-        speed = jnp.asarray(params)[2] if self.room.speeds else 1.0
-        move = SPEED * speed * jnp.clip(action, -1, 1)
+        move = SPEED * jnp.clip(action, -1, 1)
         place = state.place
         for part in (jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])):
             moved = jnp.clip(place + part * move, -5, 5)
@@ -175,8 +169,7 @@ class RoomEnv(PlanarMDP):
 
     def observation(self, state: RoomState, rng: Array, params: Array | None = None) -> Array:
         """Return the place and the context, scaled."""
-        context = jnp.asarray(params)
-        return jnp.concatenate([state.place / 5, context[:2] / 5, context[2:]]).astype(jnp.float32)
+        return jnp.concatenate([state.place, jnp.asarray(params)]).astype(jnp.float32) / 5
 
     def reward(self, state: RoomState, action: Array, next_state: RoomState, rng: Array, params: Any = None) -> Array:
         """Return 1 at the goal, else 0."""
@@ -184,7 +177,7 @@ class RoomEnv(PlanarMDP):
 
     def success(self, state: RoomState, context: Array) -> Array:
         """Return whether the point is at its goal."""
-        return jnp.linalg.norm(state.place - context[:2]) <= REACH
+        return jnp.linalg.norm(state.place - context) <= REACH
 
     def source(self, rng: np.random.Generator) -> Particles:
         """Return the source."""
@@ -196,7 +189,7 @@ class RoomEnv(PlanarMDP):
 
     def is_feasible(self, contexts: FloatArray) -> NDArray[np.bool_]:
         """Return whether a free place that can be reached is near each goal."""
-        gaps = cKDTree(self.room.places[:, :2]).query(contexts[:, :2])[0]
+        gaps = cKDTree(self.room.places).query(contexts)[0]
         return np.asarray(gaps <= REACH)
 
     def metric(self, name: str) -> Metric | None:
@@ -227,9 +220,53 @@ def row_of(room: str, method: str, runs: Sequence[RunResult]) -> str:
     alpha = np.mean([run.stages.alphas[-1] for run in runs])
     hop = max(np.nanmax(run.stages.numbers().get("hop", [0.0])) for run in runs)
     when = f"{step:,.0f}" if math.isfinite(step) else "-"
-    return (
-        f"{room:10} {method:14} {solved:3}/{len(runs)}  {when:>9}  {np.mean(final):5.2f}  {alpha:5.2f}  {hop:11.2f}"
-    )
+    return f"{room:10} {method:14} {solved:3}/{len(runs)}  {when:>9}  {np.mean(final):5.2f}  {alpha:5.2f}  {hop:11.2f}"
+
+
+def beliefs(room: str, results: dict[str, gd.Result], path: Path) -> Path:
+    """Draw the ways that metrics believe in at three moments of a run, and the goals practised then.
+
+    A learned metric is fitted to the episodes up to then that the run has recorded.
+    """
+    with styled():
+        figure = new_figure(2.6 * len(MOMENTS), 2.7 * len(results))
+        grid = figure.subplots(len(results), len(MOMENTS), squeeze=False, sharex=True, sharey=True)
+        for axes, (method, result) in zip(grid, results.items()):
+            for panel, moment in zip(axes, MOMENTS):
+                _draw_belief(panel, room, method, result, moment)
+            axes[0].set_ylabel(method)
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return save(figure, path)
+
+
+def _draw_belief(panel: Axes, room: str, method: str, result: gd.Result, moment: float) -> None:
+    task, (run, *_) = task_of(room), result.runs
+    metric, step = task.make_metric(METHODS[method].split("metric=")[1].split(":")[0]), moment * run.config.steps
+    seen = run.episodes.ended <= step
+    contexts, won = run.episodes.contexts[seen], run.episodes.successes[seen]
+    if isinstance(metric, LearnedMetric):
+        lengths = run.episodes.lengths[seen]
+        batch = gd.EpisodeBatch(contexts, run.episodes.returns[seen], lengths, lengths * 0, successes=won)
+        metric = metric.fit(batch, np.random.default_rng(0), task.target_particles.points)
+        side = np.linspace(-5, 5, 65)
+        heat = metric.returns(np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)).reshape(65, 65)
+        panel.pcolormesh(side, side, heat, cmap="Reds_r", vmin=0, vmax=1.5, rasterized=True)
+    source, target = (Particles(each.points[:WAYS]) for each in (task.source_particles, task.target_particles))
+    trajectories = Trajectories.of(gd.Geodesic(source, target, metric), 64)
+    most = trajectories.fractions.argmax(axis=2)[..., None, None]
+    ways = np.take_along_axis(trajectories.points, most, axis=2)[:, :, 0]
+    panel.plot(ways[..., 0], ways[..., 1], color="#0072b2", alpha=0.3, linewidth=1)
+    for a, b, c, d in np.clip(ROOMS[room].walls, -5, 5):
+        panel.add_patch(Rectangle((a, b), c - a, d - b, color=WALL))
+    latest = slice(-LATEST, None)
+    good = won[latest] > 0
+    for name, chosen, marker, colour in (("reached", good, "o", "#009e73"), ("not reached", ~good, "x", "#d55e00")):
+        x, y = contexts[latest][chosen].T
+        panel.scatter(x, y, s=10, marker=marker, color=colour, linewidths=1, label=f"latest goals, {name}", zorder=3)
+    panel.scatter(*target.points.T, s=10, marker="*", color="#f0e442", edgecolors="#222222", linewidths=0.3,
+                  label="target", zorder=2)  # fmt: skip
+    panel.set(title=f"{short_steps(step)} steps", xlim=(-5, 5), ylim=(-5, 5), xticks=[], yticks=[], aspect="equal")
 
 
 def main() -> None:
@@ -240,9 +277,11 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=400_000)
     parser.add_argument("--out", type=Path, default=Path("runs/rooms"))
+    parser.add_argument("--figure", type=Path, help="draw what the metrics believed in the first room and seed")
     options = parser.parse_args()
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     print("room       method         solved  median step  final  alpha  largest hop")
+    drawn = {}
     for method in options.methods:
         for room in options.rooms:
             if method == "oracle" and room == "closed":
@@ -250,6 +289,10 @@ def main() -> None:
             out = options.out / room.replace(" ", "-") / method
             result = gd.train(task_of(room), METHODS[method], steps=options.steps, seeds=seeds, out=out)
             print(row_of(room, method, result.runs), flush=True)
+            if room == options.rooms[0] and "metric=" in METHODS[method]:
+                drawn[method] = result
+    if options.figure is not None:
+        print(f"wrote {beliefs(options.rooms[0], drawn, options.figure)}")
 
 
 if __name__ == "__main__":

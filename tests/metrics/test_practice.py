@@ -86,7 +86,7 @@ def test_counting_in_parts_is_counting_at_once():
 def test_the_frontier_is_the_first_place_that_is_not_mastered():
     line = np.linspace([0.0, 10.0], [10.0, 10.0], 11)
     fitted = METRIC.fit(practised(line[:5], 1.0).concatenate(practised(line[7:], 1.0)), RNG)
-    points = np.stack([line, line + [0.0, 5.0]], axis=1)
+    points = np.stack([line, line + np.array([0.0, 5.0])], axis=1)
     assert fitted.frontier(points, 0.6).tolist() == [5, 0]
     assert METRIC.fit(practised(line, 1.0), RNG).frontier(points[:, :1], 0.6).tolist() == [10]
     assert METRIC.fit(practised(line, 0.4), RNG).frontier(points[:, :1], 0.6).tolist() == [0]
@@ -104,8 +104,9 @@ def test_the_lattice_covers_the_space(dim):
     assert fitted.support.shape == (32**dim, dim)
     assert (fitted.support.min(axis=0) == -1).all()
     assert (fitted.support.max(axis=0) == 1).all()
-    corners = np.array([-np.ones(dim), np.ones(dim)])
-    assert fitted.pairwise(corners[:1], corners[1:])[0, 0] == pytest.approx(1.3 * np.sqrt(dim))
+    way = np.linspace(-np.ones(dim), np.ones(dim), 9)[:, None]
+    assert fitted.lengths(way)[0] == pytest.approx(1.3 * np.sqrt(dim))
+    assert fitted.detours(way) == ({}, 0.0)
 
 
 @pytest.mark.parametrize(

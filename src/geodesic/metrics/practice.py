@@ -9,15 +9,14 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geodesic.checks import Count, Fraction, Number, Positive, as_rng, check_fields, check_instance
+from geodesic.checks import Count, Fraction, Number, Positive, as_points, as_rng, check_fields, check_instance
 from geodesic.contexts import BoundedSpace, EpisodeBatch, FloatArray, Score
 from geodesic.coupling.plans import IndexArray
 from geodesic.errors import InvalidInput
 from geodesic.metrics.graph import Finite, undirected
 
-TICKS = 32  # of the lattice that covers the space, along each side,
-NODES = 4096  # or fewer, so that there are at most so many nodes
-DIMENSIONS = 3  # of the space, at most
+TICKS = 32  # of the lattice that covers the space, along each side
+DIMENSIONS = 2  # of the space, at most: in more, walls have too many places to be practised at in vain
 BANDWIDTHS = 0.6, 1.2  # in steps of the lattice, of what was practised in vain, and of what is mastered
 RECENT = 50.0, 15.0  # episodes at a node after which an earlier one counts 1 / e, for each of the two
 FEW = 0.5  # episodes without success that are assumed at first where mastery is concerned
@@ -49,7 +48,7 @@ class Practice:
     new one.
 
     Args:
-        space: The bounded context space, of one to three numbers.
+        space: The bounded context space, of one or two numbers.
         threshold: The score above which an episode is a success.
         patience: How many successes are assumed everywhere at first. The more, the later a way is given up.
         every: How many episodes come between two plans.
@@ -83,22 +82,21 @@ class Practice:
     @property
     def ticks(self) -> tuple[int, ...]:
         """The shape of the lattice."""
-        return (min(TICKS, round(NODES ** (1 / self.space.dim))),) * self.space.dim
+        return (TICKS,) * self.space.dim
 
     @cached_property
     def lattice(self) -> tuple[FloatArray, IndexArray, float]:
         """The nodes (n, d) in units of the space's sides, edges (m, 2) between neighbours, and the step."""
         d = self.space.dim
-        ticks = self.ticks[0]
-        nodes = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, ticks)] * d, indexing="ij"), axis=-1).reshape(-1, d)
+        nodes = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, TICKS)] * d, indexing="ij"), axis=-1).reshape(-1, d)
         cells = np.arange(len(nodes)).reshape(self.ticks)
         edges = []
         for step in product((-1, 0, 1), repeat=d):
             if step > (0,) * d:
-                here = tuple(slice(max(0, -move), ticks - max(0, move)) for move in step)
-                there = tuple(slice(max(0, move), ticks + min(0, move)) for move in step)
+                here = tuple(slice(max(0, -move), TICKS - max(0, move)) for move in step)
+                there = tuple(slice(max(0, move), TICKS + min(0, move)) for move in step)
                 edges.append(np.stack([cells[here].ravel(), cells[there].ravel()], axis=1))
-        return nodes, np.concatenate(edges), 1 / (ticks - 1)
+        return nodes, np.concatenate(edges), 1 / (TICKS - 1)
 
     @cached_property
     def _offsets(self) -> IndexArray:
@@ -148,8 +146,8 @@ class Practice:
         """Tries and successes (2, n) after more of them at places (m, d), the latest last."""
         nodes, _, step = self.lattice
         place = self.space.to_unit(places[::-1]) / step
-        cells = np.rint(place).astype(np.intp).clip(0, self.ticks[0] - 1)[:, None] + self._offsets
-        inside = ((cells >= 0) & (cells < self.ticks[0])).all(axis=2)
+        cells = np.rint(place).astype(np.intp).clip(0, TICKS - 1)[:, None] + self._offsets
+        inside = ((cells >= 0) & (cells < TICKS)).all(axis=2)
         gaps = np.linalg.norm(cells - place[:, None], axis=2)[inside]
         node = np.ravel_multi_index(tuple(cells[inside].T), self.ticks)
         order = np.argsort(node, kind="stable")  # by node, the latest first
@@ -185,9 +183,9 @@ class PracticeGraph(Finite):
 
     def index(self, x: FloatArray) -> IndexArray:
         """Find the row of the nearest node for each context (n, d)."""
-        ticks = self.metric.ticks
-        cells = np.rint(self.metric.space.to_unit(x) * (ticks[0] - 1)).astype(np.intp).clip(0, ticks[0] - 1)
-        return np.asarray(np.ravel_multi_index(tuple(cells.T), ticks), dtype=np.intp)
+        points = as_points(x, "contexts", self.metric.space.dim)
+        cells = np.rint(self.metric.space.to_unit(points) * (TICKS - 1)).astype(np.intp).clip(0, TICKS - 1)
+        return np.asarray(np.ravel_multi_index(tuple(cells.T), self.metric.ticks), dtype=np.intp)
 
     def returns(self, contexts: FloatArray) -> FloatArray:
         """The fraction of successes p (n,) at the nodes next to contexts (n, d)."""
