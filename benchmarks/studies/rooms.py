@@ -4,8 +4,8 @@
     python -m benchmarks.studies.rooms --rooms door --methods practice oracle l2 --seeds 1 --figure beliefs.png
 
 A context is a goal in the square [-5, 5]^2. A point starts in a corner, moves by up to 0.4 in each direction and has 80
-steps; success within 0.4 of the goal ends an episode. `oracle` is the true shortest path, `l2` the straight line; both move
-each particle separately (pace=particles), as `practice` does.
+steps; success within 0.4 of the goal ends an episode. `oracle` is the true shortest path, `l2` the straight line. Both
+move each particle separately (pace=particles), as `practice` does.
 
 The settings of `practice` were chosen on the rooms door and u, with seeds below 100.
 """
