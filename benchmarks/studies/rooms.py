@@ -223,27 +223,27 @@ def row_of(room: str, method: str, runs: Sequence[RunResult]) -> str:
     return f"{room:10} {method:14} {solved:3}/{len(runs)}  {when:>9}  {np.mean(final):5.2f}  {alpha:5.2f}  {hop:11.2f}"
 
 
+@styled
 def beliefs(room: str, results: dict[str, gd.Result], path: Path) -> Path:
     """Draw the ways that metrics believe in at three moments of a run, and the goals practised then.
 
     A learned metric is fitted to the episodes up to then that the run has recorded.
     """
-    with styled():
-        figure = new_figure(2.6 * len(MOMENTS), 2.7 * len(results))
-        grid = figure.subplots(len(results), len(MOMENTS), squeeze=False, sharex=True, sharey=True)
-        for axes, (method, result) in zip(grid, results.items()):
-            for panel, moment in zip(axes, MOMENTS):
-                _draw_belief(panel, room, method, result, moment)
-            axes[0].set_ylabel(method)
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    figure = new_figure(2.6 * len(MOMENTS), 2.7 * len(results))
+    grid = figure.subplots(len(results), len(MOMENTS), squeeze=False, sharex=True, sharey=True)
+    for axes, (method, result) in zip(grid, results.items()):
+        for panel, moment in zip(axes, MOMENTS):
+            _draw_belief(panel, room, method, result, moment)
+        axes[0].set_ylabel(method)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return save(figure, path)
 
 
 def _draw_belief(panel: Axes, room: str, method: str, result: gd.Result, moment: float) -> None:
     task, (run, *_) = task_of(room), result.runs
     metric, step = task.make_metric(METHODS[method].split("metric=")[1].split(":")[0]), moment * run.config.steps
-    seen = run.episodes.ended <= step
+    seen = run.episodes.steps <= step
     contexts, won = run.episodes.contexts[seen], run.episodes.successes[seen]
     if isinstance(metric, LearnedMetric):
         lengths = run.episodes.lengths[seen]
