@@ -26,7 +26,8 @@ import numpy as np
 from gymnasium import spaces
 from jax import Array
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
@@ -235,8 +236,9 @@ def beliefs(room: str, results: dict[str, gd.Result], path: Path) -> Path:
         for panel, moment in zip(axes, MOMENTS):
             _draw_belief(panel, room, method, result, moment)
         axes[0].set_ylabel(method)
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    handles, _ = grid[0, 0].get_legend_handles_labels()
+    handles += [Line2D([], [], color="#0072b2", label="ways to the target"), Patch(color="#67000d", label="in vain")]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return save(figure, path)
 
 
@@ -251,7 +253,7 @@ def _draw_belief(panel: Axes, room: str, method: str, result: gd.Result, moment:
         metric = metric.fit(batch, np.random.default_rng(0), task.target_particles.points)
         side = np.linspace(-5, 5, 65)
         heat = metric.returns(np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)).reshape(65, 65)
-        panel.pcolormesh(side, side, heat, cmap="Reds_r", vmin=0, vmax=1.5, rasterized=True)
+        panel.pcolormesh(side, side, heat, cmap="Reds_r", vmin=0, vmax=1, rasterized=True)
     source, target = (Particles(each.points[:WAYS]) for each in (task.source_particles, task.target_particles))
     trajectories = Trajectories.of(gd.Geodesic(source, target, metric), 64)
     most = trajectories.fractions.argmax(axis=2)[..., None, None]
