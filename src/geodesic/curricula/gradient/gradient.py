@@ -354,13 +354,13 @@ class Gradient(Staged):
         return self._on_segment(moved, segment, self._knots(moved, trajectories))
 
 
-def _with_rehearsal(trajectories: Trajectories, knots: Knots, share: float) -> Particles:
-    """The particles at their knots (n,), and a share of the mass on the way to there; without one at the target."""
+def _with_rehearsal(trajectories: Trajectories, knots: Knots, fraction: float) -> Particles:
+    """The particles at their knots (n,), and a fraction of the mass on the way to there; none at the target."""
     here = trajectories.at(knots)
     if (knots == trajectories.knots).all():
         return here
     past = [trajectories.at(knots * k // REHEARSED) for k in range(REHEARSED)]
-    weights = [(1 - share) * here.weights, *(share / REHEARSED * each.weights for each in past)]
+    weights = [(1 - fraction) * here.weights, *(fraction / REHEARSED * each.weights for each in past)]
     points = np.concatenate([here.points, *(each.points for each in past)])
     return Particles(points, np.concatenate(weights)).positive()
 
