@@ -87,9 +87,21 @@ def test_the_frontier_is_the_first_place_that_is_not_mastered():
     line = np.linspace([0.0, 10.0], [10.0, 10.0], 11)
     fitted = METRIC.fit(practised(line[:5], 1.0).concatenate(practised(line[7:], 1.0)), RNG)
     points = np.stack([line, line + np.array([0.0, 5.0])], axis=1)
-    assert fitted.frontier(points, 0.6).tolist() == [5, 0]
-    assert METRIC.fit(practised(line, 1.0), RNG).frontier(points[:, :1], 0.6).tolist() == [10]
-    assert METRIC.fit(practised(line, 0.4), RNG).frontier(points[:, :1], 0.6).tolist() == [0]
+    assert fitted.frontier(points).tolist() == [5, 0]
+    assert METRIC.fit(practised(line, 1.0), RNG).frontier(points[:, :1]).tolist() == [10]
+    assert METRIC.fit(practised(line, 0.4), RNG).frontier(points[:, :1]).tolist() == [0]
+
+
+def test_returns_are_mastered_where_most_exceed_the_threshold():
+    line = np.repeat(np.linspace([0.0, 10.0], [10.0, 10.0], 11), 9, axis=0)
+    returns = np.where(line[:, 0] < 5.0, 60.0, 40.0)
+    fitted = Practice(SPACE, 50.0).fit(gd.EpisodeBatch(line, returns, np.ones(99), np.zeros(99)), RNG)
+    assert fitted.frontier(line[::9, None]).tolist() == [5]
+
+
+def test_rehearsing_alone_is_refused():
+    with pytest.raises(InvalidInput, match="expected rehearse below 1, got 1"):
+        Practice(SPACE, 0.5, rehearse=1.0)
 
 
 def test_counts_of_another_lattice_are_refused():

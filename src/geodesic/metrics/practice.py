@@ -21,6 +21,7 @@ BANDWIDTHS = 0.6, 1.2  # in steps of the lattice, of what was practised in vain,
 RECENT = 50.0, 15.0  # episodes at a node after which an earlier one counts 1 / e, for each of the two
 FEW = 0.5  # episodes without success that are assumed at first where mastery is concerned
 ENOUGH = 0.5  # fraction of successes from which on a context is as good as free
+MOST = 0.9  # fraction of successes that is required at most
 POWER = 6.0  # by which the length of an edge grows as successes get rarer
 UNMASTERED = 1.3  # times as long is an edge where the agent does not succeed yet
 MARGIN = 1.3  # a particle leaves its way for another one if that is shorter by this factor
@@ -44,8 +45,9 @@ class Practice:
     percent only where many recent episodes have all failed, and there an edge becomes longer than any detour.
 
     `Gradient` trains each particle at the first context of its way that is not mastered, and rehearses the way to
-    there. Every `every` episodes, a particle whose way has become more than 1.3 times as long as the best one gets a
-    new one.
+    there. A context is mastered where the fraction of successes is above the threshold if the score is the success, and
+    above one half for other scores. Every `every` episodes, a particle whose way has become more than 1.3 times as long
+    as the best one gets a new one.
 
     Args:
         space: The bounded context space, of one or two numbers.
@@ -73,6 +75,8 @@ class Practice:
             raise InvalidInput(
                 f"expected at most {DIMENSIONS} numbers as contexts for metric practice, got {self.space}; try l2"
             )
+        if self.rehearse == 1:
+            raise InvalidInput("expected rehearse below 1, got 1: nothing new would be trained on")
 
     @property
     def memory(self) -> int:
@@ -191,18 +195,18 @@ class PracticeGraph(Finite):
         """The fraction of successes p (n,) at the nodes next to contexts (n, d)."""
         return np.asarray(self.rates[self.index(contexts)])
 
-    def frontier(self, points: FloatArray, threshold: float) -> IndexArray:
+    def frontier(self, points: FloatArray) -> IndexArray:
         """The first place on each way that is not mastered.
 
         Args:
             points: Positions (k + 1, n, d) along the ways of n particles.
-            threshold: The fraction of successes from which on a context is mastered.
 
         Returns:
             Its knot (n,); k where all are mastered.
         """
         flat = self.mastery[self.index(points.reshape(-1, points.shape[-1]))]
-        missing = flat.reshape(points.shape[:2]) < threshold
+        needed = min(self.metric.threshold, MOST) if self.metric.score == "success" else ENOUGH
+        missing = flat.reshape(points.shape[:2]) < needed
         return np.where(missing.any(axis=0), missing.argmax(axis=0), len(points) - 1)
 
     def detours(self, points: FloatArray) -> tuple[dict[int, FloatArray], float]:

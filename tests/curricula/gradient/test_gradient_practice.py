@@ -100,7 +100,7 @@ def test_a_resumed_curriculum_is_the_same():
 
 
 @pytest.mark.parametrize("pace", [gd.FixedStep(), AdaptivePace(), PerParticlePace()])
-def test_the_pace_gives_the_threshold_alone(pace):
+def test_the_pace_does_not_matter(pace):
     source, target = gd.Particles([[-4.0, 0.0]]), gd.Particles([[4.0, 0.0]])
     curriculum = gd.Gradient(source, target, practice(), pace, 0.6, space=SPACE, score="success")
     rng = np.random.default_rng(0)

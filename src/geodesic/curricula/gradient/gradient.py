@@ -96,9 +96,8 @@ class Gradient(Staged):
     the alpha of that fit: at most two fits for each stride of progress. A path that does not lead to the target is
     given up as well, once the stage is mastered (`Pace.is_stale`).
 
-    Under `metrics.Practice` there is no exploration, and particles move individually whatever the pace: each is at the
-    first context of its way that is not mastered. A share of the episodes rehearses contexts on the way to there. The
-    pace gives the threshold alone.
+    Under `metrics.Practice` there is no exploration, and the pace does not matter: each particle is at the first
+    context of its way that is not mastered, and a share of the episodes rehearses contexts on the way to there.
 
     Args:
         source: Contexts the agent can learn from at the start.
@@ -258,7 +257,7 @@ class Gradient(Staged):
         ways, blocked = known.detours(segment.points)
         segment = segment.with_ways(ways, self.box)
         trajectories = segment.trajectories(self.source, self.target)
-        knots = known.frontier(segment.points, self.bound_pace(state).required)
+        knots = known.frontier(segment.points)
         state = state.enter(
             _with_rehearsal(trajectories, knots, metric.rehearse),
             _mean_progress(knots / trajectories.knots, segment.mass),
