@@ -71,7 +71,9 @@ RUNS = {
     "sparse-goal": (8000, 0.01, ()),
     "point-mass-bimodal": (16384, 0.5, ()),
     "point-mass-nd": (16384, 0.5, ()),
+    "unlock-pickup": (8192, 0.01, ()),
     "fetch-push": (2500, -49.9, ()),
+    "levels": (8192, 0.3, ()),
 }
 
 
@@ -93,7 +95,8 @@ def digest(folder: Path) -> dict[str, str]:
     with np.load(folder / "curriculum.npz") as arrays:
         parts = hashlib.sha256()
         for name in ("points", "weights", "offsets"):
-            parts.update(np.ascontiguousarray(arrays[name]).tobytes())
+            values = arrays[name].astype(np.float64) if name == "points" else np.ascontiguousarray(arrays[name])
+            parts.update(values.tobytes())
     return {**found, "curriculum.npz": parts.hexdigest()[:16]}
 
 

@@ -7,7 +7,7 @@ import pytest
 import geodesic as gd
 from geodesic.envs.maze import Maze
 from geodesic.envs.point_mass import PointMass
-from geodesic.errors import InvalidInput
+from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.learners.ppo import PPO
 from geodesic.learners.sac import SAC
 from geodesic.training.agents import stack
@@ -237,7 +237,9 @@ def test_a_restored_trainer_continues_like_an_uninterrupted_one(two_envs):
     after = train(whole, 2, 2)
     again = CompiledTrainer(two_envs, target)
     again.prepare(2)
-    again.restore(kept, [source, target], [0, 0])
+    with pytest.raises(CheckpointError, match="a running episode has impossible numbers"):
+        again.restore(kept, [source, target], [0, 0], 0)
+    again.restore(kept, [source, target], [0, 0], 800)
     for ours, theirs in zip(train(again, 2, 2), after):
         for run in range(2):
             assert ours[run].earliest_running == theirs[run].earliest_running

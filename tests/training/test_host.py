@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.errors import GeodesicError, RunFailed
+from geodesic.errors import CheckpointError, GeodesicError, RunFailed
+from geodesic.records import checkpoint, checkpoint_path
 from geodesic.records.reader import load_run
 from geodesic.runs import run
 from geodesic.training.configure import configure
+from geodesic.training.env_runner import COUNTS
 
 
 class Walk(gym.Env[Any, Any]):
@@ -129,6 +131,18 @@ def test_a_resumed_run_writes_the_same_bytes(tmp_path: Path, learner: Any) -> No
         run.extend(tmp_path / "resumed", None, task).train()
     assert files(tmp_path / "resumed") == files(tmp_path / "whole")
     assert len(files(tmp_path / "whole")["episodes.csv"].splitlines()) > 30
+
+
+def test_a_running_episode_that_is_longer_than_the_run_is_refused(tmp_path: Path) -> None:
+    (folder,) = trained(walk_task(SavableWalk), PPO, tmp_path, steps=60)
+    kept = checkpoint.load(checkpoint_path(folder))
+    counts = kept.arrays["env/0/counts"].copy()
+    counts[COUNTS.index("length")] = kept.count("step") // PPO.n_envs + 1
+    checkpoint.save(checkpoint_path(folder), {**kept.arrays, "env/0/counts": counts}, kept.meta)
+    before = files(folder)
+    with pytest.raises(CheckpointError, match="a running episode has impossible numbers"):
+        run.extend(folder, 360, walk_task(SavableWalk))
+    assert files(folder) == before
 
 
 def test_an_environment_that_cannot_be_saved_resumes_with_new_episodes_and_a_warning(tmp_path: Path) -> None:

@@ -274,22 +274,30 @@ def _resume(sessions: list[CurriculumSession], trainer: Trainer, kept: Sequence[
     if any(members[slot] != run_name(own.config) for slot, own in zip(slots, sessions)):
         raise CheckpointError(f"damaged checkpoint {kept[0].path}: its runs have other names")
     batch = Batch(sessions, trainer, members, slots, kept[0].count("segment"))
-    if batch.step >= batch.config.steps + trainer.segment_steps or any(
-        own.updates != batch.segment for own in sessions
+    if batch.step >= batch.config.steps + trainer.segment_steps or not all(
+        _fits(batch, own, each) for own, each in zip(sessions, kept)
     ):
         raise CheckpointError(f"damaged checkpoint {kept[0].path}: its counts are not those of a run of this budget")
     trainer.prepare(len(members))
     states = batch.by_slot([session.state for session in sessions])
     arrays = batch.by_slot([each.arrays for each in kept])
-    trainer.restore(arrays, [state.distribution for state in states], [state.stage for state in states])
+    distributions, stages = [state.distribution for state in states], [state.stage for state in states]
+    trainer.restore(arrays, distributions, stages, batch.step)
     for session in sessions:
         session.resume()
     return batch
 
 
-def extend(
-    folder: Path, steps: int | None, task: Task | None = None, objects: Objects | None = None, trust: bool = False
-) -> Batch:
+def _fits(batch: Batch, session: CurriculumSession, kept: Checkpoint) -> bool:
+    """Whether a run's counts are those of its batch, and its last evaluation is recorded."""
+    every = kept.count("config", "eval_every")
+    evaluated = batch.segment // every * every * batch.trainer.segment_steps
+    counts = session.updates, kept.count("segment"), kept.count("step")
+    recorded = session.folder is not None and session.folder.recorded["evaluations.csv"].step >= evaluated
+    return counts == (batch.segment, batch.segment, batch.step) and (recorded or not batch.segment)
+
+
+def extend(folder: Path, steps: int | None, task: Task | None = None, trust: bool = False) -> Batch:
     """Resume a run; with more steps, a finished one continues too. trust: see `check_origin`."""
     config = read_config(folder)
     check_origin(folder / "config.json", config, trust, task)
@@ -298,7 +306,7 @@ def extend(
     longer = config if steps is None else config.replace(steps=steps)
     if finished(folder) and longer.steps == config.steps:
         raise InvalidInput(f"the run in {folder} is finished; nothing to resume (--steps N trains on to N steps)")
-    batch = resume([longer], [folder], task, None if objects is None else [objects])
+    batch = resume([longer], [folder], task)
     batch.extend([longer])
     return batch
 

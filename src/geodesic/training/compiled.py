@@ -53,10 +53,12 @@ class CompiledTrainer(Trainer):
         """Names, types and shapes of what `save` gives for one run."""
         return checkpoint.shapes(PREFIX, self._like)
 
-    def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
+    def restore(
+        self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int], step: int
+    ) -> None:
         """Restore agents and environments from what `save` gave."""
         state = load_states(self.program.learner, PREFIX, self._like, arrays)
-        slots, most = state.slots, self.program.mdp.max_steps
+        slots, most = state.slots, min(self.program.mdp.max_steps, step // self.program.learner.n_envs)
         numbers = slots.obs, slots.context, slots.total, slots.discounted
         check_episode(np.asarray(stages)[:, None], most, slots.length, slots.stage, *numbers)
         self._enter_all(distributions, stages)

@@ -86,12 +86,16 @@ class HostTrainer(Trainer):
             **{f"{RUNNER}{env}/context": context for env in range(n)},
         }
 
-    def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
+    def restore(
+        self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int], step: int
+    ) -> None:
         """Restore agents and environments from what `save` gave."""
         seeds = [int(own["seed"]) for own in arrays]
         if not all(0 <= seed <= MOST for seed in seeds):
             raise CheckpointError("damaged checkpoint: its seed is out of range")
         self._groups = [Group(self, seeds[own], distributions[own], stages[own], arrays[own]) for own in self._parts]
+        if any(runner.length > step // self.learner.n_envs for group in self._groups for runner in group.runners):
+            raise CheckpointError("damaged checkpoint: a running episode has impossible numbers")
         if not all(group.unbroken for group in self._groups):
             warnings.warn(
                 f"the state of {self._name} cannot be saved: its unfinished episodes start over, so this run will "

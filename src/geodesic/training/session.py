@@ -38,6 +38,7 @@ from geodesic.training.validate_checkpoint import (
     CURRICULUM,
     WAITING,
     check_contexts,
+    check_counts,
     check_members,
     check_numbers,
     check_state,
@@ -343,10 +344,10 @@ class CurriculumSession:
                 check_numbers(kept, own)
                 check_contexts(state, waiting, self.task.space)
             best = BestPolicy.load(found)
-            if state.stage != self.folder.last_stage:
-                raise CheckpointError(
-                    f"expected stage {self.folder.last_stage}, the last one recorded, got {state.stage}"
-                )
+            last = self.folder.last_stage
+            if state.stage != last.stage:
+                raise CheckpointError(f"expected stage {last.stage}, the last one recorded, got {state.stage}")
+            check_counts(found, self.config, self.folder.recorded, last.step)
         except KeyError as error:
             raise CheckpointError(f"{found.path} is of another version: it has no {error}") from error
         except (ValueError, TypeError, IndexError, OverflowError, GeodesicError) as error:

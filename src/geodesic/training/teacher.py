@@ -23,7 +23,7 @@ from geodesic.checks import (
 )
 from geodesic.contexts import Arrays, EpisodeBatch
 from geodesic.curricula.base import Threshold
-from geodesic.errors import InvalidInput
+from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.metrics.standard import Maker
 from geodesic.records import Checkpoint, run_exists
 from geodesic.tasks import Task, load
@@ -32,6 +32,7 @@ from geodesic.tasks.methods import Method
 from geodesic.training.configure import configure, objects_of
 from geodesic.training.session import CurriculumSession, CurriculumView
 from geodesic.training.trainer import Evaluation
+from geodesic.training.validate_checkpoint import WAITING
 
 AUTOSAVE = 20.0  # seconds
 AGENT = "agent/"
@@ -320,9 +321,12 @@ class Teacher(CurriculumView):
         """Continue from a checkpoint, before any file is changed."""
         self.restored = {key.removeprefix(AGENT): kept.arrays[key] for key in kept.arrays if key.startswith(AGENT)}
         self._saved = None if self.restored else self._saved  # whoever saves an agent saves it again
-        self.step, self._samples = kept.count("step"), kept.count("samples")
-        self._pending = PendingContexts(kept.count("started"))
-        self._evaluated = kept.count("evaluated", most=self.step + 1) - 1
+        self.step, started = kept.count("step"), kept.count("started")
+        self._samples = kept.count("samples", most=started)
+        if (kept.arrays[WAITING + "started"] >= started).any():
+            raise CheckpointError(f"damaged checkpoint {kept.path}: an episode began before its context was sampled")
+        self._pending = PendingContexts(started)
+        self._evaluated = kept.count("evaluated") - 1
 
     def _autosave(self) -> None:
         self.session.write()

@@ -11,11 +11,11 @@ from stable_baselines3.common.vec_env import VecNormalize
 import geodesic as gd
 from clocks import task
 from geodesic.cli import main
-from geodesic.errors import InvalidInput, MissingExtra, UnknownName
+from geodesic.errors import CheckpointError, InvalidInput, MissingExtra, UnknownName
 from geodesic.integrations.sb3.trainer import NAMES, make_model
 from geodesic.learners.ppo import PPO
 from geodesic.learners.sac import SAC
-from geodesic.records import load_comparison, load_run
+from geodesic.records import checkpoint, checkpoint_path, load_comparison, load_run
 from geodesic.runs import run
 from geodesic.tasks import load
 from geodesic.training.configure import configure
@@ -108,8 +108,15 @@ def test_an_interrupted_run_resumes(tmp_path):
     before = batch.trainer._models[0]
     for _ in range(2):
         batch._finish_segment()
+    batch._evaluate()
     batch.save()
     release(batch)
+    kept = checkpoint.load(checkpoint_path(tmp_path))
+    forged = {**kept.arrays, "sb3/counters/num_timesteps": np.array(129)}
+    checkpoint.save(checkpoint_path(tmp_path), forged, kept.meta)
+    with pytest.raises(CheckpointError, match="expected a model at step 128, got 129"):
+        run.resume([config], [tmp_path], clock())
+    checkpoint.save(checkpoint_path(tmp_path), kept.arrays, kept.meta)
     resumed = run.resume([config], [tmp_path], clock())
     after = resumed.trainer._models[0]
     assert after.num_timesteps == before.num_timesteps == 128

@@ -189,7 +189,7 @@ class CurriculumCallback(CurriculumView, BaseCallback):
         if self.model.num_timesteps != kept.count("step"):
             raise CheckpointError(f"{kept.path} is of another version: its model is at step {self.model.num_timesteps}")
         self.num_timesteps = self.model._num_timesteps_at_start = self.model.num_timesteps
-        self._evaluated = kept.count("evaluated", most=self.num_timesteps + 1) - 1
+        self._evaluated = kept.count("evaluated") - 1
         self._stage_episodes = kept.count("stage_episodes")
 
     def _continue(self, session: CurriculumSession) -> None:

@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from geodesic.contexts import Arrays, FloatArray, Particles
 from geodesic.envs.gymnasium import is_image
-from geodesic.errors import InvalidInput, MissingExtra, format_error
+from geodesic.errors import CheckpointError, InvalidInput, MissingExtra, format_error
 from geodesic.integrations.sb3 import legacy
 from geodesic.integrations.sb3.description import describe
 from geodesic.integrations.sb3.episodes import InfoCollector
@@ -122,9 +122,15 @@ class SB3Trainer(Trainer):
         """Nothing: what `save` gives is checked when it is restored."""
         return {}
 
-    def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
+    def restore(
+        self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int], step: int
+    ) -> None:
         """Restore agents and environments from what `save` gave."""
-        self._train_on([self.model(own, 0) for own in arrays], distributions, stages)
+        models = [self.model(own, 0) for own in arrays]
+        for model in models:
+            if model.num_timesteps != step:
+                raise CheckpointError(f"damaged checkpoint: expected a model at step {step}, got {model.num_timesteps}")
+        self._train_on(models, distributions, stages)
 
     def _train_on(self, models: list[Model], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
         self._models = models
