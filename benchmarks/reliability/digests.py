@@ -50,6 +50,10 @@ METHODS = (
     "learnability:episodes_per_update=10",
     "doraemon:episodes_per_update=10",
     "acl:episodes_per_update=10",
+    "plr:buffer=20:episodes_per_update=10",
+    "vds:episodes_per_update=10",
+    "spgl:steps_per_iteration=500",
+    "learnability:rollouts=1:candidates=20",
 )
 LEARNED = "explore_steps=2000:window=5"
 # task -> (steps, threshold, methods beyond METHODS)

@@ -186,6 +186,19 @@ def test_a_refused_report_changes_nothing(report, message):
     assert teacher.step == 1
 
 
+def test_value_losses_reach_methods_that_need_them():
+    teacher = gd.Teacher(task(), "plr:buffer=8:fill=0.5:episodes_per_update=4")
+    contexts = teacher.sample(4)
+    with pytest.raises(InvalidInput, match="expected value_l1 or positive_value_loss of each episode for this method"):
+        teacher.report(contexts, np.ones(4), np.ones(4))
+    with pytest.raises(InvalidInput, match="expected positive_value_loss >= 0, got -1"):
+        teacher.report(contexts, np.ones(4), np.ones(4), positive_value_loss=[0.0, 1.0, -1.0, 2.0])
+    assert teacher.step == 0
+    assert teacher.report(contexts, np.ones(4), np.ones(4), positive_value_loss=[0.0, 1.0, 3.0, 2.0])
+    assert teacher.distribution.weights[:4].argmax() == 2
+    np.testing.assert_array_equal(teacher.distribution.points[:4], contexts)
+
+
 def test_the_score_of_the_task_decides_and_is_required():
     success = gd.Teacher(task(threshold=0.5, score="success"), "gradient:step=0.5:window=4")
     contexts = success.sample(4)

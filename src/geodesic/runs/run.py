@@ -31,7 +31,7 @@ from geodesic.runs.policies import description_of, portable_policy
 from geodesic.runs.stopping import Stopping
 from geodesic.runtime import enable_compilation_cache
 from geodesic.tasks import Task
-from geodesic.training.agents import refuse_images
+from geodesic.training.agents import refuse_images, refuse_without_errors
 from geodesic.training.best import with_policy
 from geodesic.training.compiled import CompiledTrainer
 from geodesic.training.configure import check_has_learner, make_learner, task_of
@@ -234,9 +234,10 @@ def _open(
         check_recorded_config(folder, config)
     given = objects or [Objects()] * len(configs)
     task = task_of(configs[0], given[0].task if task is None else task)
-    trainer = trainer_of(configs, task, given[0])
     runs = [RunFolder(path, config, owner) for path, config in zip(folders, configs)]
     sessions = [CurriculumSession(config, task, run, own) for config, run, own in zip(configs, runs, given)]
+    value_errors = any(session.curriculum.needs_value_losses for session in sessions)
+    trainer = trainer_of(configs, task, given[0], value_errors)
     try:
         for run in runs:
             run.acquire(new)
@@ -415,8 +416,13 @@ def _agent(folder: Path, task: Task | None, objects: Objects | None, trust: bool
     return trainer, with_policy(checkpoint.load_newest(folder, partial(checkpoint.require, trainer.shapes())), which)
 
 
-def trainer_of(configs: Sequence[RunConfig], task: Task, objects: Objects | None = None) -> Trainer:
-    """The trainer that runs share: compiled for environments in JAX, the host's for others, or another library's."""
+def trainer_of(
+    configs: Sequence[RunConfig], task: Task, objects: Objects | None = None, value_errors: bool = False
+) -> Trainer:
+    """The trainer that runs share: compiled for environments in JAX, the host's for others, or another library's.
+
+    value_errors: whether a method needs the learner's.
+    """
     first = configs[0]
     for name in SHARED:
         if any(getattr(config, name) != getattr(first, name) for config in configs):
@@ -426,20 +432,30 @@ def trainer_of(configs: Sequence[RunConfig], task: Task, objects: Objects | None
     if first.backend != "jax":
         from geodesic.integrations.sb3.trainer import SB3Trainer
 
-        return SB3Trainer(task, learner, first)
+        return SB3Trainer(task, learner, first, value_errors)
+    if value_errors:
+        refuse_without_errors(learner)
     if not task.in_jax:
-        return HostTrainer(task, learner, first)
+        return HostTrainer(task, learner, first, value_errors)
     refuse_images(learner, task.env.observation_space)
     discount = first.discount if first.score == "discounted_return" else None
-    program = _program(task, cast(Hashable, learner), first.segment, first.eval_episodes, first.eval_policy, discount)
+    program = _program(
+        task, cast(Hashable, learner), first.segment, first.eval_episodes, first.eval_policy, discount, value_errors
+    )
     return CompiledTrainer(program, task.evaluation_particles)
 
 
 @cache
 def _program(
-    task: Task, learner: Hashable, segment: int, eval_episodes: int, eval_policy: str, discount: float | None
+    task: Task,
+    learner: Hashable,
+    segment: int,
+    eval_episodes: int,
+    eval_policy: str,
+    discount: float | None,
+    value_errors: bool,
 ) -> Program:
-    return Program(task.env, cast(Learner, learner), segment, eval_episodes, eval_policy, discount)
+    return Program(task.env, cast(Learner, learner), segment, eval_episodes, eval_policy, discount, value_errors)
 
 
 def segment_of(folder: Path) -> int | None:

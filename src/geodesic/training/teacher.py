@@ -22,6 +22,7 @@ from geodesic.checks import (
     check_integers,
 )
 from geodesic.contexts import Arrays, EpisodeBatch
+from geodesic.contexts.episodes import loss_column
 from geodesic.curricula.base import Threshold
 from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.metrics.standard import Maker
@@ -227,6 +228,8 @@ class Teacher(CurriculumView):
         lengths: ArrayLike,
         successes: ArrayLike | None = None,
         discounted: ArrayLike | None = None,
+        value_l1: ArrayLike | None = None,
+        positive_value_loss: ArrayLike | None = None,
     ) -> bool:
         """Report episodes that ended.
 
@@ -237,6 +240,9 @@ class Teacher(CurriculumView):
             lengths: The environment steps (n,) of each.
             successes: Whether each succeeded (n,); required if the task's score is the success.
             discounted: The discounted return (n,); required if the task's score is that.
+            value_l1: The mean |error| (n,) of your value function along each episode, such as its advantages; required
+                by methods that look at it, such as plr with `loss=l1`.
+            positive_value_loss: The mean (n,) of max(error, 0), likewise; plr looks at it by default.
 
         Returns:
             Whether a new stage began.
@@ -250,10 +256,14 @@ class Teacher(CurriculumView):
         if (steps < 1).any():
             raise InvalidInput(f"expected lengths of at least 1 step, got {steps.min()}")
         played = self._evaluation(_column(returns, "returns", n), successes, discounted)
+        absolute = loss_column(value_l1, "value_l1", n)
+        positive = loss_column(positive_value_loss, "positive_value_loss", n)
+        if self.session.curriculum.needs_value_losses and absolute is None and positive is None:
+            raise InvalidInput("expected value_l1 or positive_value_loss of each episode for this method, got neither")
         points, stages = self._pending.remove(ids)  # nothing is refused after this
         ended = self.step + np.cumsum(steps)
         values = played.returns, steps, stages, played.discounted, played.successes
-        episodes = EpisodeBatch(points, *values, started=ids, ended=ended)
+        episodes = EpisodeBatch(points, *values, ids, ended, absolute, positive)
         self.step = int(ended[-1])
         new = self.session.observe(episodes, self.step, self._pending.earliest)
         self._autosave()

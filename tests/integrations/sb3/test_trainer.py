@@ -12,7 +12,7 @@ import geodesic as gd
 from clocks import task
 from geodesic.cli import main
 from geodesic.errors import CheckpointError, InvalidInput, MissingExtra, UnknownName
-from geodesic.integrations.sb3.trainer import NAMES, make_model
+from geodesic.integrations.sb3.trainer import NAMES, SB3Trainer, make_model
 from geodesic.learners.ppo import PPO
 from geodesic.learners.sac import SAC
 from geodesic.records import checkpoint, checkpoint_path, load_comparison, load_run
@@ -100,6 +100,14 @@ def test_a_run_does_not_depend_on_the_other_seeds(tmp_path):
     alone = gd.train(clock(), QUICK, seeds=[4], out=tmp_path / "one", backend="sb3")
     one, other = (result.runs[-1].folder / "episodes.csv" for result in (together, alone))
     assert one.read_bytes() == other.read_bytes() != (together.runs[0].folder / "episodes.csv").read_bytes()
+
+
+def test_methods_that_need_value_losses_get_them(tmp_path):
+    config = configure(clock(), "plr:buffer=8:fill=0.5", 0, backend="sb3")
+    run.start([config], [tmp_path / "plr"], clock()).train()
+    assert "contexts replayed" in (tmp_path / "plr" / "stages.csv").read_text()
+    with pytest.raises(InvalidInput, match="expected an on-policy algorithm for this method, .* got SAC"):
+        SB3Trainer(load("point-mass"), SAC(), config, value_errors=True)
 
 
 def test_an_interrupted_run_resumes(tmp_path):
