@@ -42,6 +42,7 @@ TOPICS = {  # about several source files, or about other files
     "test_layers.py": "imports between rooms",
     "test_layout.py": "this file",
     "test_newcomers.py": "benchmarks/studies/newcomers/",
+    "test_rooms.py": "benchmarks/studies/rooms.py",
     "test_readme.py": "README.md",
     "test_words.py": "benchmarks/reliability/words.py",
 }

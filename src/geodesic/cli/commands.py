@@ -385,7 +385,7 @@ def _report(console: Console, task: tasks.Task, out: Path, failed: dict[str, str
 
 def _show(console: Console, task: tasks.Task, out: Path, cvar: float | None) -> str:
     """Print the tables and draw the figures; the tables in Markdown."""
-    from geodesic.analysis.outcomes import at_source, jumping
+    from geodesic.analysis.outcomes import at_source, path_problems
     from geodesic.analysis.statistics import summarise
     from geodesic.analysis.verdict import verdict_of
     from geodesic.report.figures import write_comparison_figures
@@ -408,4 +408,4 @@ def _show(console: Console, task: tasks.Task, out: Path, cvar: float | None) -> 
         console.print(line)
     for path in [out, *write_exports(out, rows, runs), *write_comparison_figures(out, task, runs=runs)]:
         console.print(f"  wrote {path}")
-    return "\n\n".join(filter(None, [results(markdown=True), "\n".join([*at_source(runs), *jumping(runs)])]))
+    return "\n\n".join(filter(None, [results(markdown=True), "\n".join([*at_source(runs), *path_problems(runs)])]))
