@@ -96,7 +96,7 @@ def test_a_built_in_task_has_the_values_of_its_table(name):
     assert task.training.learner == (values["algorithm"], values["learner"])
     assert task.metric_names == tuple(values["metrics"])
     assert task.metric_names[0] == task.metric == values["metric"]
-    for key in set(values) - {"algorithm", "learner", "metrics", "environment"}:
+    for key in set(values) - {"algorithm", "learner", "metrics", "environment", "benchmark"}:
         owner = task.training if key in TRAINING else task.evaluation if key.startswith(EVALUATION) else task
         assert getattr(owner, key.removeprefix(EVALUATION)) == values[key]
     assert catalogue.load(name) is task

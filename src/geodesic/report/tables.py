@@ -54,7 +54,7 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
         The table.
     """
     rows = check_instances(Row, rows, "rows")
-    table, remarks = _lay_out(table_cells(rows), markdown), notes(rows)
+    table, remarks = lay_out(table_cells(rows), markdown), notes(rows)
     if markdown:
         return "\n\n".join([table, *(note.replace(_MARK, "\\*") for note in remarks)])
     return "\n".join([table, *remarks])
@@ -88,7 +88,8 @@ def notes(rows: Sequence[Row]) -> list[str]:
     return remarks
 
 
-def _lay_out(lines: Sequence[tuple[str, ...]], markdown: bool) -> str:
+def lay_out(lines: Sequence[tuple[str, ...]], markdown: bool) -> str:
+    """Write the header and the lines of a table, as plain text or as Markdown."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     sides = "<" + ">" * (len(widths) - 1)
     padded = [[f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths)] for line in lines]
@@ -118,7 +119,7 @@ def infeasible_table(runs: Sequence[RunResult], markdown: bool = False) -> str:
         (label, *(f"{line[alpha]:.0%}" if alpha in line else "" for alpha in alphas))
         for label, line in fractions.items()
     ]
-    return _lay_out([("infeasible contexts at alpha", *(f"{alpha:g}" for alpha in alphas)), *rows], markdown)
+    return lay_out([("infeasible contexts at alpha", *(f"{alpha:g}" for alpha in alphas)), *rows], markdown)
 
 
 def cvar_table(results: Sequence[WorstContexts], markdown: bool = False) -> str:
@@ -137,14 +138,14 @@ def cvar_table(results: Sequence[WorstContexts], markdown: bool = False) -> str:
     if not groups:
         return ""
     header = (f"worst {results[0].fraction:.0%} of contexts", "seeds", "mean ± std", "IQM", "success")
-    return _lay_out([header, *(_cvar_cells(label, group) for label, group in groups.items())], markdown)
+    return lay_out([header, *(_cvar_cells(label, group) for label, group in groups.items())], markdown)
 
 
 def _cvar_cells(label: str, group: Sequence[WorstContexts]) -> tuple[str, ...]:
     scores = np.array([each.score for each in group])
     mean, spread = (_number(float(value)) for value in (scores.mean(), deviation(scores)))
     success = format_known(float(np.mean([each.success for each in group])), ".0%", "-")
-    return (label, str(len(group)), f"{mean} ± {spread}", _interval(iqm_of(scores), _number), success)
+    return (label, str(len(group)), f"{mean} ± {spread}", interval_text(iqm_of(scores), _number), success)
 
 
 def _by_alpha(group: Sequence[RunResult]) -> dict[float, float]:
@@ -165,18 +166,18 @@ def _cells(row: Row) -> tuple[str, ...]:
         seeds,
         "-" if math.isnan(row.time.value) and not row.reached else f"{row.reached}/{row.finished}",
         _time(row.first_raw.value),
-        _interval(row.first, _time),
-        _interval(row.time, _time),
+        interval_text(row.first, _time),
+        interval_text(row.time, _time),
         "-" if math.isnan(row.final_mean) else f"{_number(row.final_mean)} ± {_number(row.final_std)}",
-        _interval(row.final_iqm, _number),
+        interval_text(row.final_iqm, _number),
         format_known(row.final_success, ".0%", "-"),
-        _interval(row.first_faster, "{:.2f}".format),
-        _interval(row.faster, "{:.2f}".format),
-        _interval(row.better, "{:.2f}".format),
+        interval_text(row.first_faster, "{:.2f}".format),
+        interval_text(row.faster, "{:.2f}".format),
+        interval_text(row.better, "{:.2f}".format),
     )
 
 
-def _interval(estimate: Estimate | None, show: Callable[[float], str]) -> str:
+def interval_text(estimate: Estimate | None, show: Callable[[float], str]) -> str:
     """The value and its interval; a mark for too few seeds, a dash for an unknown value."""
     if estimate is None or math.isnan(estimate.value):
         return "-"
@@ -227,7 +228,7 @@ def table_csv(rows: Sequence[Row]) -> str:
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        cells = {name: _as_text(value) if isinstance(value, str) else value for name, value in vars(row).items()}
+        cells = {name: as_text(value) if isinstance(value, str) else value for name, value in vars(row).items()}
         for name, value in vars(row).items():
             if isinstance(value, Estimate):
                 cells |= {name + end: getattr(value, part) for end, part in ends.items()}
@@ -235,7 +236,7 @@ def table_csv(rows: Sequence[Row]) -> str:
     return out.getvalue()
 
 
-def _as_text(cell: str) -> str:
+def as_text(cell: str) -> str:
     """A string that a spreadsheet does not take for a formula."""
     return f"'{cell}" if cell.lstrip().startswith(("=", "+", "-", "@")) else cell
 
