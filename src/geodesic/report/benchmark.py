@@ -106,7 +106,7 @@ def _scores_of(member: Benchmark, runs: Sequence[RunResult]) -> TaskScores:
 def header(results: BenchmarkResults) -> tuple[str, ...]:
     """The columns of the table with one line per method."""
     versus = f"P(better than {results.reference})" if results.reference else "P(better)"
-    return ("method", "tasks", "runs", "IQM", versus, "rank of time", "solved", *results.tasks)
+    return ("method", "IQM", versus, "rank of time", "solved", *results.tasks, "tasks", "runs")
 
 
 def cells(row: Aggregate, results: BenchmarkResults) -> list[Cell]:
@@ -118,13 +118,13 @@ def cells(row: Aggregate, results: BenchmarkResults) -> list[Cell]:
     means = [row.mean.get(task, math.nan) for task in results.tasks]
     return [
         (row.label, row.label),
-        (f"{row.tasks}/{len(results.tasks)}", row.tasks),
-        (str(row.runs), row.runs),
         shown(row.iqm),
         shown(row.better),
         (interval_text(row.rank, "{:.1f}".format), row.rank.value),
         (f"{row.solved:.0%}", row.solved),
         *((format_known(mean, ".2f", "-"), mean) for mean in means),
+        (f"{row.tasks}/{len(results.tasks)}", row.tasks),
+        (str(row.runs), row.runs),
     ]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from geodesic.analysis.aggregate import improvement
+from geodesic.analysis.intervals import UNKNOWN
 from geodesic.analysis.statistics import summarise
 from geodesic.errors import printable
 from geodesic.records.files import clear_leftovers, write_atomically
@@ -86,7 +87,10 @@ def write_benchmark_report(results: BenchmarkResults) -> Path:
         bands=len(results.rows) <= benchmark.BANDS,
         profile=_drawn(benchmark.profile_figure(results), results, "profile"),
         labels=list(lines),
-        chances=[[improvement(results.scores, ours, other) for other in lines] for ours in lines],
+        chances=[
+            [UNKNOWN if ours == other else improvement(results.scores, ours, other) for other in lines]
+            for ours in lines
+        ],
         scale_header=benchmark.SCALE,
         scale=benchmark.scale_cells(results),
         tasks=[_section(results, name, runs) for name, (_, runs) in results.tasks.items()],
