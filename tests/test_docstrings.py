@@ -1,7 +1,7 @@
 """Every public name has a docstring in Google style.
 
 Public are the names in `__all__` of the package and of the modules that `import geodesic as gd` offers, what
-docs/api.md adds from other modules, and the methods and properties of those classes. The rule:
+docs/reference/api/ adds from other modules, and the methods and properties of those classes. The rule:
 
 - Everything has a docstring.
 - `Args` lists exactly the parameters of a function, a method or a class (those of a dataclass are its fields).

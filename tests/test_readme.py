@@ -1,7 +1,6 @@
-"""The README's examples run unchanged, and every command in it exists."""
+"""The README's examples run unchanged, and its links and citations are right."""
 
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from geodesic.records import load_run
-from geodesic.tasks import load
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -27,12 +25,11 @@ def run(block, tmp_path, monkeypatch):
 
 def test_the_first_example_trains_on_a_custom_environment_in_ten_lines(tmp_path, monkeypatch, capsys):
     assert len([line for line in BLOCKS[0].splitlines() if line.strip()]) <= 10
-    assert "steps=200_000" in BLOCKS[0]
-    run(BLOCKS[0].replace("200_000", "6_144"), tmp_path, monkeypatch)
-    table, page = capsys.readouterr().out.rsplit(maxsplit=1)
-    assert table.splitlines()[2].split()[:2] == ["auto", "1"]
-    assert "nan" not in table
-    assert "gravity" in Path(page).read_text()
+    assert "steps=150_000, seeds=10" in BLOCKS[0]
+    run(BLOCKS[0].replace("150_000", "6_144").replace("seeds=10", "seeds=2"), tmp_path, monkeypatch)
+    printed = capsys.readouterr().out
+    assert [line.split()[:2] for line in printed.splitlines()[2:4]] == [["gradient", "2"], ["target-only", "2"]]
+    assert "nan" not in printed
 
 
 def test_the_second_example_is_the_stable_baselines3_script(tmp_path, monkeypatch):
@@ -52,54 +49,8 @@ def test_the_second_example_adds_at_most_15_lines_to_a_script():
     assert len(added) <= 15
 
 
-def test_the_third_example_trains_with_a_custom_pace_metric_and_method(tmp_path, monkeypatch):
-    run(BLOCKS[2], tmp_path, monkeypatch)
-    (doubling,) = (tmp_path / "runs" / "doubling").glob("runs/*/seed-0")
-    (half,) = (tmp_path / "runs" / "half").glob("runs/*/seed-0")
-    alphas = load_run(doubling).stages.alphas
-    assert len(alphas) > 2
-    assert list(alphas) == [0.0, 0.1, 0.2, 0.4, 0.8, 1.0][: len(alphas)]
-    assert list(load_run(half).stages.alphas) == [0.0, 1.0]
-
-
-def test_the_classes_of_the_third_example_work_by_name_from_a_file(tmp_path, monkeypatch):
-    from geodesic.tasks.methods import build, resolve
-
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my_file.py").write_text(BLOCKS[2].partition("ends =")[0])
-    task = load(f"{tmp_path}/my_file.py:task")
-    kinds = []
-    for method in re.findall(r"--method (my_file\S+|gradient:pace=my_file\S+)`", README):
-        name, options, metric = resolve(task, method)
-        kinds.append(type(build(task, name, options, metric, task.threshold)).__name__)
-    assert kinds == ["HalfAndHalf", "Gradient"]
-    (metric,) = re.findall(r"--metric (my_file\S+)`", README)
-    assert type(task.make_metric(metric)).__name__ == "Manhattan"
-
-
-def test_the_fourth_example_trains_on_the_target(tmp_path, monkeypatch, capsys):
-    names = run(BLOCKS[3], tmp_path, monkeypatch)
-    assert "gradient:step=0.2" in capsys.readouterr().out
-    for recorded in names["result"].runs:
-        assert recorded.finished
-        assert recorded.stages.alphas[-1] == 1.0
-        on_target = recorded.episodes.stages == recorded.stages.stages[-1]
-        assert on_target.sum() > 200  # it trains there until the end of the budget
-        assert recorded.episodes.steps[on_target][-1] > 59_000
-
-
 def test_there_are_no_other_examples():
-    assert len(BLOCKS) == 4
-
-
-def test_every_command_is_valid():
-    from geodesic.cli import parser
-
-    (block,) = re.findall(r"^```\n(geodesic .*?)^```", README, re.DOTALL | re.MULTILINE)
-    lines = re.findall(r"^geodesic (.*?)(?:  |$)", block, re.MULTILINE)
-    assert len(lines) > 10
-    for line in lines:
-        parser().parse_args(shlex.split(line))
+    assert len(BLOCKS) == 2
 
 
 @pytest.mark.parametrize("path", re.findall(r"\]\(([^)#]+)[)#]", README))

@@ -47,8 +47,8 @@ def test_phrases_in_prose(text, found):
 
 
 def test_research_notes_may_tell_history():
-    assert not list(words.prose("docs/paces.md", 1, "The same seeds, trained again."))
-    assert list(words.prose("docs/method.md", 1, "The same seeds, trained again."))
+    assert not list(words.prose("docs/results/notes.md", 1, "The same seeds, trained again."))
+    assert list(words.prose("docs/concepts/paper.md", 1, "The same seeds, trained again."))
 
 
 def test_only_names_are_searched_in_tests_and_benchmarks(tmp_path, monkeypatch):

@@ -133,7 +133,11 @@ PHRASES = {
     r"\bby halves\b": "bisection",
     r"\bof one's own\b": "your own",
 }
-NOTES = ("docs/results.md", "docs/paces.md")  # research notes, which may tell history
+NOTES = (
+    "docs/results/notes.md",
+    "docs/results/tables.md",
+    "docs/results/paces.md",
+)  # research notes, which may tell history
 HISTORY = "no history outside the research notes"
 
 # Ordinary English or other libraries' names: (word, place, why).

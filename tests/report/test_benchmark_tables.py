@@ -15,7 +15,7 @@ from geodesic.report.benchmark import (
 )
 from run_folders import write_benchmark
 
-TASKS = {"maze": 100_000, "four-rooms": 50_000}
+TASKS = {"maze": 100_000, "four-rooms": 51_200}
 LABELS = {
     "gradient": {"returns": lambda seed: [-100.0, -60.0, -20.0 - seed, -20.0 - seed], "threshold": -25.0},
     "uniform": {"method": "uniform", "returns": lambda seed: [-100.0, -100.0, -90.0, -80.0], "threshold": -25.0},

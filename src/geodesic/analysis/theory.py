@@ -1,6 +1,6 @@
 """The paper's theory, tested: what it states on problems that meet its assumptions, what fails, and what holds instead.
 
-docs/mathematics.md has the proofs of the corrected bound.
+docs/concepts/mathematics.md has the proofs of the corrected bound.
 """
 
 from __future__ import annotations
@@ -420,7 +420,7 @@ def _constant(step: Step[AnyProblem]) -> float:
 def corrected_constant(walked: list[Step[Corridor]]) -> Finding:
     """Test the constant that a corridor has before any stage is known."""
     sides = [(_gap(step), step.problem.constant * _moved(step)) for step in walked]
-    sentence = "the same on corridors, with one m from gamma, p and the length (docs/mathematics.md)."
+    sentence = "the same on corridors, with one m from gamma, p and the length (docs/concepts/mathematics.md)."
     return _bound(INSTEAD, "Corrected constant", sentence, sides)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
+from textwrap import fill
 from threading import Timer
 from typing import TYPE_CHECKING, TypeVar
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+TERMINAL = 100  # columns that a list fits
 IMPORT_SECONDS = 5.0  # after which the workers have imported, so that this process does not slow them down
 
 
@@ -53,11 +55,12 @@ def list_all(options: argparse.Namespace, console: Console) -> None:
         "backends": BACKENDS,
         "metrics": metrics.descriptions(),
     }
+    width = max(len(name) for rows in tables.values() for name in rows)
     for title, rows in tables.items():
         console.print(title, style="bold")
-        width = max(map(len, rows))
         for name, text in rows.items():
-            console.print(f"  {name:<{width}} {text}")
+            rest = " " * (width + 4)
+            console.print(fill(f"  {name:<{width}}  {text}", TERMINAL, subsequent_indent=rest, break_on_hyphens=False))
 
 
 def check_one(options: argparse.Namespace, console: Console) -> None:

@@ -40,7 +40,7 @@ class GoalGAN(Curriculum[GoalGANState]):
 
     Differs from the paper: it repeats each goal a few times to estimate its success; here success is averaged over the
     `neighbours` nearest contexts. The optimizer is reset at each fit. Networks are smaller and trained otherwise than
-    the authors', which are `form="original"`; which of the two learns more is undecided (docs/results.md).
+    the authors', which are `form="original"`; which of the two learns more is undecided (docs/results/notes.md).
 
     Args:
         source: Goals that the generator is pretrained on.

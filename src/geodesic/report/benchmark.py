@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from textwrap import wrap
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ from geodesic.records.files import write_atomically
 from geodesic.records.reader import RunResult, by_label
 from geodesic.report.curves import LearningCurves
 from geodesic.report.style import INK, new_figure, step_axis, styled, styles_of, value_axis
-from geodesic.report.tables import as_text, format_table, interval_text, lay_out
+from geodesic.report.tables import TERMINAL, as_text, format_table, interval_text, lay_out
 from geodesic.report.text import format_known
 from geodesic.runs.benchmark import load_benchmark
 from geodesic.tasks.suites import Benchmark
@@ -105,21 +106,21 @@ def _scores_of(member: Benchmark, runs: Sequence[RunResult]) -> TaskScores:
 
 def header(results: BenchmarkResults) -> tuple[str, ...]:
     """The columns of the table with one line per method."""
-    versus = f"P(better than {results.reference})" if results.reference else "P(better)"
-    return ("method", "IQM", versus, "rank of time", "solved", *results.tasks, "tasks", "runs")
+    chance = f"P(better than {results.reference})" if results.reference else "P(better)"
+    return ("method", "IQM", chance, "rank of time", "solved", *results.tasks, "tasks", "runs")
 
 
 def cells(row: Aggregate, results: BenchmarkResults) -> list[Cell]:
     """The cells of a method's line, each with the value to sort by."""
 
-    def shown(estimate: Estimate) -> tuple[str, float]:
+    def interval(estimate: Estimate) -> tuple[str, float]:
         return interval_text(estimate, "{:.2f}".format), estimate.value
 
     means = [row.mean.get(task, math.nan) for task in results.tasks]
     return [
         (row.label, row.label),
-        shown(row.iqm),
-        shown(row.better),
+        interval(row.iqm),
+        interval(row.better),
         (interval_text(row.rank, "{:.1f}".format), row.rank.value),
         (f"{row.solved:.0%}", row.solved),
         *((format_known(mean, ".2f", "-"), mean) for mean in means),
@@ -130,13 +131,13 @@ def cells(row: Aggregate, results: BenchmarkResults) -> list[Cell]:
 
 def notes(results: BenchmarkResults) -> list[str]:
     """Explain the columns."""
-    versus = f" P: the probability that a seed is better than one of {results.reference}, mean over tasks"
+    chance = f" P: the probability that a seed is better than one of {results.reference}, mean over tasks"
     lines = [
         "IQM: interquartile mean of the normalised final scores of all tasks and seeds. Rank of time: to stay above "
         "the threshold, 1 is first. Solved: seeds that stay above the threshold to the end, mean over tasks. Then the "
         "mean normalised score of each task.",
         "Brackets: 95 % intervals, by the stratified bootstrap over seeds for IQM and rank, which is too narrow with "
-        f"few seeds.{f'{versus}, with an interval that holds for any number of seeds.' if results.reference else ''}",
+        f"few seeds.{f'{chance}, with an interval that holds for any number of seeds.' if results.reference else ''}",
     ]
     if any(row.tasks < len(results.tasks) for row in results.rows):
         lines.append("Methods that lack tasks are not comparable in IQM, P and solved: compare them task by task.")
@@ -155,9 +156,9 @@ def summary_table(results: BenchmarkResults, markdown: bool = False) -> str:
     """
     lines = [header(results), *(tuple(text for text, _ in cells(row, results)) for row in results.rows)]
     remarks = notes(results)
-    return (
-        "\n\n".join([lay_out(lines, markdown), *remarks]) if markdown else "\n".join([lay_out(lines, False), *remarks])
-    )
+    if markdown:
+        return "\n\n".join([lay_out(lines, markdown), *remarks])
+    return "\n".join([lay_out(lines), *(line for note in remarks for line in wrap(note, TERMINAL))])
 
 
 def scale_cells(results: BenchmarkResults) -> list[list[Cell]]:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,10 +24,13 @@ from geodesic.report.text import format_known
 if TYPE_CHECKING:
     from geodesic.runs.cvar import WorstContexts
 
+TERMINAL = 100  # columns of a plain table
+GAP = "  "  # between two columns
+_RAW = "first above, raw"
 _HEADER = (
-    "method", "seeds", "reached", "first above, raw", "first above", "stays above", "final mean ± std", "final IQM",
-    "success",
+    "method", "seeds", "reached", _RAW, "first above", "stays above", "final mean ± std", "success", "final IQM",
 )  # fmt: skip
+_CHANCES = ("P(first)", "P(faster)", "P(better)")
 _MARK = "*"
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -42,9 +46,12 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
 
     The columns: reached is the number of seeds whose smoothed target score is above the level that counts as solved
     from some step to the end; first above and stays above are the steps at which it first is, and from which it stays;
-    raw is the step at which a single evaluation first is (its interval is in table.csv). P(x first), P(x faster) and
-    P(x better) are the probabilities that a seed of x beats a seed of this line's method: in the step at which it is
-    first above, in the step from which it stays above, and in the final score.
+    raw is the step at which a single evaluation first is (its interval is in table.csv). P(first), P(faster) and
+    P(better) are the probabilities that a seed of the reference beats a seed of this line's method: in the step at
+    which it is first above, in the step from which it stays above, and in the final score.
+
+    A plain table fits a terminal of 100 columns: what is wider follows in further blocks of columns, and raw times are
+    left out.
 
     Args:
         rows: The rows, from `geodesic.analysis.statistics.summarise`.
@@ -54,17 +61,17 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
         The table.
     """
     rows = check_instances(Row, rows, "rows")
-    table, remarks = lay_out(table_cells(rows), markdown), notes(rows)
+    cells, remarks = table_cells(rows), notes(rows)
     if markdown:
-        return "\n\n".join([table, *(note.replace(_MARK, "\\*") for note in remarks)])
-    return "\n".join([table, *remarks])
+        return "\n\n".join([lay_out(cells, markdown), *(note.replace(_MARK, "\\*") for note in remarks)])
+    raw = cells[0].index(_RAW)
+    without = [(*line[:raw], *line[raw + 1 :]) for line in cells]
+    return "\n".join([lay_out(without), *(line for note in remarks for line in wrap(note, TERMINAL))])
 
 
 def table_cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     """Return the header and a line per label; without the probabilities if there is no other label to compare with."""
-    reference = next((row.reference for row in rows if row.reference), "?")
-    chances = (f"P({reference} {better})" for better in ("first", "faster", "better"))
-    lines = [(*_HEADER, *chances), *(_cells(row) for row in rows)]
+    lines = [(*_HEADER, *_CHANCES), *(_cells(row) for row in rows)]
     alone = all(row.reference in (None, row.label) for row in rows)
     return [line[: len(_HEADER)] for line in lines] if alone else lines
 
@@ -78,7 +85,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
     smoothed = f"; raw: single evaluations, the others a rolling mean of {window}"
     remarks = [f"Times are medians over seeds{smoothed if window > 1 else ', of single evaluations: there are few'}."]
     if reference := next((row.reference for row in rows if row.faster), None):
-        remarks.append(f"P({reference} first) compares first above, P({reference} faster) stays above.")
+        remarks.append(f"P: that a seed of {reference} is first above earlier, stays above earlier, or ends higher.")
     short = {"medians of 5 seeds": MEDIAN_SEEDS, "interquartile means of 10": IQM_SEEDS}
     less = [words for words, seeds in short.items() if any(row.finished == seeds for row in own)]
     remarks.append("Brackets: 95 % intervals over seeds" + (f" ({' and '.join(less)}: 94 %)." if less else "."))
@@ -88,16 +95,26 @@ def notes(rows: Sequence[Row]) -> list[str]:
     return remarks
 
 
-def lay_out(lines: Sequence[tuple[str, ...]], markdown: bool) -> str:
-    """Write the header and the lines of a table, as plain text or as Markdown."""
+def lay_out(lines: Sequence[tuple[str, ...]], markdown: bool = False) -> str:
+    """A table, in blocks of columns that fit a terminal unless it is Markdown; each begins with the first column."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     sides = "<" + ">" * (len(widths) - 1)
     padded = [[f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths)] for line in lines]
     if markdown:
         rule = ["-" * width if not k else "-" * (width - 1) + ":" for k, width in enumerate(widths)]
         return "\n".join(f"| {' | '.join(line)} |" for line in [padded[0], rule, *padded[1:]])
+    blocks, room = [[0]], TERMINAL - widths[0]
+    for column in range(1, len(widths)):
+        room -= len(GAP) + widths[column]
+        if room < 0 and len(blocks[-1]) > 1:
+            blocks.append([0])
+            room = TERMINAL - widths[0] - len(GAP) - widths[column]
+        blocks[-1].append(column)
     rule = ["-" * width for width in widths]
-    return "\n".join("  ".join(line).rstrip() for line in [padded[0], rule, *padded[1:]])
+    tables = [
+        [GAP.join(line[k] for k in block).rstrip() for line in (padded[0], rule, *padded[1:])] for block in blocks
+    ]
+    return "\n\n".join("\n".join(table) for table in tables)
 
 
 def infeasible_table(runs: Sequence[RunResult], markdown: bool = False) -> str:
@@ -169,8 +186,8 @@ def _cells(row: Row) -> tuple[str, ...]:
         interval_text(row.first, _time),
         interval_text(row.time, _time),
         "-" if math.isnan(row.final_mean) else f"{_number(row.final_mean)} ± {_number(row.final_std)}",
-        interval_text(row.final_iqm, _number),
         format_known(row.final_success, ".0%", "-"),
+        interval_text(row.final_iqm, _number),
         interval_text(row.first_faster, "{:.2f}".format),
         interval_text(row.faster, "{:.2f}".format),
         interval_text(row.better, "{:.2f}".format),

@@ -18,7 +18,7 @@ from run_folders import write_benchmark
 
 pytest.importorskip("vl_convert", reason="needs vl-convert: pip install 'geodesic-rl[report]'")
 
-TASKS = {"maze": 100_000, "four-rooms": 50_000}
+TASKS = {"maze": 100_000, "four-rooms": 51_200}
 LABELS = {
     "gradient": {"returns": lambda seed: [-100.0, -60.0, -20.0 - seed, -20.0 - seed], "threshold": -25.0},
     "MyMethod:rate=2": {"method": "/some/my file.py:MyMethod", "returns": lambda seed: [-100.0, -90.0 - seed]},
@@ -50,7 +50,7 @@ def test_a_row_has_the_command_that_trained_it(results: BenchmarkResults) -> Non
 
 def test_tasks_with_other_seeds_have_a_command_for_themselves(tmp_path: Path) -> None:
     folder = write_benchmark(tmp_path, {"maze": 100_000}, {"uniform": {"method": "uniform"}}, seeds=2)
-    write_benchmark(folder, {"four-rooms": 50_000}, {"uniform": {"method": "uniform"}}, seeds=3)
+    write_benchmark(folder, {"four-rooms": 51_200}, {"uniform": {"method": "uniform"}}, seeds=3)
     results = BenchmarkResults.read(folder)
     lines = command(results, results.runs).split(" && ")
     assert {(options_of(line).tasks, options_of(line).seeds) for line in lines} == {("maze", 2), ("four-rooms", 3)}

@@ -70,7 +70,7 @@ def summary_row(row: Row, texts: Sequence[str]) -> list[Cell]:
     """Pair the texts of a line of the table with the values to sort by."""
     chances = [math.nan if chance is None else chance.value for chance in (row.first_faster, row.faster, row.better)]
     times = (row.first_raw.value, row.first.value, row.time.value)
-    finals = (row.final_mean, row.final_iqm.value, row.final_success)
+    finals = (row.final_mean, row.final_success, row.final_iqm.value)
     return list(zip(texts, (row.label, row.finished, row.reached, *times, *finals, *chances)))
 
 
