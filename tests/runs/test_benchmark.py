@@ -143,8 +143,8 @@ def test_folders_without_a_benchmark_are_refused(tmp_path):
     (tmp_path / "benchmark.json").write_text('{"suite": "fast"}')
     with pytest.raises(InvalidInput, match="expected runs of the suite fast in"):
         load_benchmark(tmp_path)
-    with pytest.raises(InvalidInput, match="expected runs of maze with 1000 steps in .*, got one of maze with 77"):
-        load_benchmark(write_benchmark(tmp_path / "out", {"maze": 77}, {"uniform": {}}))
+    with pytest.raises(InvalidInput, match="expected runs of maze with 1000 steps in .*, got one of maze with 777"):
+        load_benchmark(write_benchmark(tmp_path / "out", {"maze": 777}, {"uniform": {}}))
 
 
 def test_a_strangers_benchmark_runs_no_code(tmp_path, capsys):
