@@ -44,10 +44,13 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Every suite is the Maze and the four rooms with a few steps."""
+    """Of each suite, the Maze and the four rooms with a few steps."""
     known = suites.suite_of
-    members = [replace(each, steps=STEPS[each.task]) for each in known("fast") if each.task in STEPS]
-    monkeypatch.setattr(suites, "suite_of", lambda name: members)
+
+    def short(name):
+        return [replace(each, steps=STEPS[each.task]) for each in known(name) if each.task in STEPS]
+
+    monkeypatch.setattr(suites, "suite_of", short)
     monkeypatch.setenv("GEODESIC_TRACK", "none")
 
 
@@ -69,7 +72,6 @@ def test_a_benchmark_is_a_comparison_for_each_task(tmp_path):
         ]
         assert member.task == name
         assert runs[0].folder.parents[2] == tmp_path / "out" / name
-        assert json.loads((runs[0].folder / "summary.json").read_text())["runs_at_once"] == 2  # the seeds of a method
     with_compare = gd.compare("maze", ["uniform"], steps=1000, seeds=[3, 4], out=tmp_path / "other", workers=0).runs
     assert contents(with_compare[0].folder) == contents(load_comparison(tmp_path / "out" / "maze")[2].folder)
 
@@ -192,6 +194,8 @@ def test_a_killed_benchmark_resumes(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0
     assert "2 runs in out, 0 of them finished" in done.stdout
+    summary = json.loads((tmp_path / "out/maze/runs/uniform/seed-1/summary.json").read_text())
+    assert summary["runs_at_once"] == 2  # the seeds of a method
     whole = gd.compare("maze", ["uniform"], steps=20_000, seeds=2, out=tmp_path / "whole", workers=0).runs
     assert contents(tmp_path / "out/maze/runs/uniform/seed-1") == contents(whole[1].folder)
 
@@ -216,3 +220,26 @@ def test_the_python_function(tmp_path):
     assert "mine" in result.table()
     assert result.report() == tmp_path / "report.html"
     assert gd.load_benchmark(tmp_path) == result
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"methods": ["magic"]}, "expected method to be one of"),
+        ({"methods": 3}, "expected methods as a list or as a dictionary by label, got 3"),
+        ({"suite": "slow"}, "expected the suite to be one of"),
+        ({"suite": 3}, "expected the suite to be one of"),
+        ({"tasks": "maze"}, "expected tasks"),
+        ({"tasks": ["u-maze"]}, "expected a task of the suite fast to be one of"),
+        ({"tasks": []}, "expected tasks of the suite fast, got none"),
+        ({"seeds": []}, "expected at least one seed, got none"),
+        ({"seeds": [-1]}, "expected seed"),
+        ({"out": 3}, "expected out"),
+        ({"progress": "yes"}, "expected progress"),
+        ({"workers": -1}, "expected workers"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_any_work(wrong, message, tmp_path):
+    with pytest.raises(InvalidInput, match=message):
+        gd.benchmark(**{"methods": ["uniform"], "out": tmp_path / "out", **wrong})
+    assert not (tmp_path / "out").exists()
