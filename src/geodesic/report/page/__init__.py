@@ -209,11 +209,11 @@ def _films(runs: Sequence[RunResult], task: Task | None, folder: Path, trust: bo
         return {}, format_error(error, 500)
 
 
-def render(name: str, **words: Any) -> str:
+def render(template: str, /, **words: Any) -> str:
     """Fill a template; everything is escaped unless the template says that it is safe.
 
     Args:
-        name: The name of the template, without its ending; the page gets the script of the same name.
+        template: The name of the template, without its ending; the page gets the script of the same name.
         **words: What the template reads.
 
     Returns:
@@ -223,13 +223,13 @@ def render(name: str, **words: Any) -> str:
     from markupsafe import Markup, escape
 
     here = files("geodesic.report.page")
-    parts = {"style": "page.css", "tables": "tables.js", "script": f"{name}.js"}
+    parts = {"style": "page.css", "tables": "tables.js", "script": f"{template}.js"}
     texts = {part: (here / file).read_text(encoding="utf-8") for part, file in parts.items()}
     loader = PackageLoader("geodesic.report", "page")
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True)
     # A long label may be broken after an option: gradient:metric=embedding:step=0.2.
     environment.filters["breakable"] = lambda text: escape(text).replace(":", Markup(":<wbr>"))
-    return environment.get_template(f"{name}.html").render(**words, **texts)
+    return environment.get_template(f"{template}.html").render(**words, **texts)
 
 
 @cache
