@@ -33,10 +33,10 @@ def test_the_table_has_one_line_per_method_and_the_best_first(results):
     assert "P(better than uniform)" in header
     assert set(rule) == {"-", " "}
     assert (first.split()[0], second.split()[0]) == ("gradient", "uniform")
-    assert first.split()[-2:] == ["2/2", "6"]
+    assert first.split()[-1] == "6"
     assert "100%" in first
     assert "0%" in second
-    assert len(remarks) == 2
+    assert remarks[0].startswith("IQM: ")
     means = [row.mean for row in results.rows]
     assert means[0]["maze"] == pytest.approx(np.mean([80, 79, 78]) / (100 - 13.333))
     assert means[1]["four-rooms"] == pytest.approx(20 / (100 - 19.333))
@@ -83,9 +83,8 @@ def test_methods_that_lack_tasks_are_marked(tmp_path):
     write_benchmark(folder, {"mountain-car": 250_000}, {"uniform": {"method": "uniform"}})
     results = BenchmarkResults.read(folder)
     lines = summary_table(results).splitlines()
-    cells = next(line for line in lines if line.startswith("gradient")).split()
-    assert cells[-4:] == ["-", "0.92", "2/3", "6"] or cells[-2:] == ["2/3", "6"]
-    assert lines[-1].startswith("Methods that lack tasks are not comparable")
+    assert any(line.endswith("  6, 2/3 tasks") for line in lines)
+    assert any(line.startswith("Methods that lack tasks are not comparable") for line in lines)
 
 
 def test_unfinished_runs_do_not_count(tmp_path):

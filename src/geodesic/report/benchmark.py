@@ -107,7 +107,7 @@ def _scores_of(member: Benchmark, runs: Sequence[RunResult]) -> TaskScores:
 def header(results: BenchmarkResults) -> tuple[str, ...]:
     """The columns of the table with one line per method."""
     chance = f"P(better than {results.reference})" if results.reference else "P(better)"
-    return ("method", "IQM", chance, "rank of time", "solved", *results.tasks, "tasks", "runs")
+    return ("method", "IQM", chance, "rank of time", "solved", *results.tasks, "runs")
 
 
 def cells(row: Aggregate, results: BenchmarkResults) -> list[Cell]:
@@ -117,6 +117,7 @@ def cells(row: Aggregate, results: BenchmarkResults) -> list[Cell]:
         return interval_text(estimate, "{:.2f}".format), estimate.value
 
     means = [row.mean.get(task, math.nan) for task in results.tasks]
+    missing = "" if row.tasks == len(results.tasks) else f", {row.tasks}/{len(results.tasks)} tasks"
     return [
         (row.label, row.label),
         interval(row.iqm),
@@ -124,8 +125,7 @@ def cells(row: Aggregate, results: BenchmarkResults) -> list[Cell]:
         (interval_text(row.rank, "{:.1f}".format), row.rank.value),
         (f"{row.solved:.0%}", row.solved),
         *((format_known(mean, ".2f", "-"), mean) for mean in means),
-        (f"{row.tasks}/{len(results.tasks)}", row.tasks),
-        (str(row.runs), row.runs),
+        (f"{row.runs}{missing}", row.runs),
     ]
 
 
