@@ -9,6 +9,7 @@ import pytest
 import geodesic as gd
 from geodesic.contexts import rows_of
 from geodesic.curricula import AutoThreshold, HedgedGradient, Search, TargetOnly, build
+from geodesic.curricula.hedged import Trend
 from geodesic.errors import InvalidInput
 from geodesic.records import load_run
 from geodesic.runs import run
@@ -91,12 +92,71 @@ def improving(contexts, count):
     return np.where((contexts > 8.5).all(axis=1), 1e-5 * count, 0.0)
 
 
-def test_a_path_that_leads_nowhere_gives_way_to_a_target_that_improves():
+def late(contexts, count):
+    """Nothing at first, and then ever more on the target."""
+    return improving(contexts, max(count - 400, 0))
+
+
+def changes(shares):
+    return [after for before, after in pairwise(shares) if after != before]
+
+
+def test_a_target_that_improves_from_the_start_is_trained_on_alone():
     found = shares_after(improving)
     assert found[0] == [0.25, 0.5, 0.25]
-    assert found[-1] == [0.3, 0.6, 0.1]
-    changes = [after for before, after in pairwise(found) if after != before]
-    assert changes == [[0.3, 0.6, 0.1]]
+    assert changes(found) == [[0.0, 1.0, 0.0]]
+
+
+def test_training_on_the_target_alone_ends_when_it_stops_improving():
+    def parked(contexts, count):
+        return improving(contexts, min(count, 500))
+
+    found = shares_after(parked, 120)
+    assert changes(found) == [[0.0, 1.0, 0.0], [0.85, 0.05, 0.1], [0.25, 0.5, 0.25]]
+    assert found.index([0.85, 0.05, 0.1]) * 20 < 2400  # the first block that lies wholly beyond 500 is the last one
+
+
+def test_a_target_that_is_solved_alone_keeps_its_share():
+    def learned(contexts, count):
+        return np.where((contexts > 8.5).all(axis=1), min(count / 60, 8.0), 0.0)
+
+    assert changes(shares_after(learned, 150)) == [[0.0, 1.0, 0.0], [0.0, 0.9, 0.1]]
+
+
+def test_a_trend_needs_a_clear_gain_in_each_block_of_twice_the_size():
+    rng = np.random.default_rng(0)
+
+    def after(*blocks):
+        trend = Trend(50)
+        for values in blocks:
+            for part in np.array_split(np.stack([np.zeros(len(values)), values], axis=1), 7):
+                trend = trend.observe(part, 20)
+        return trend
+
+    def around(mean, count):
+        return mean + rng.normal(size=count)
+
+    rising = after(around(0, 50), around(2, 50), around(4, 100), around(6, 200))
+    assert (rising.improved, rising.over, rising.size) == (True, False, 400)
+    assert after(around(0, 50), around(0, 50)).over
+    assert after(around(0, 50), around(2, 50), around(2, 100)).over
+    assert after(around(0, 50), around(200, 50), around(202, 100)).over  # less than a tenth of what was gained
+    assert after(np.full(20, -100.0)).over  # episodes that are all alike teach nothing
+    assert not after(np.full(10, -100.0)).over
+    assert after(around(0, 50), around(0, 50), around(9, 100)).over  # for good
+
+
+def test_a_trend_has_the_moments_of_its_block():
+    values = np.random.default_rng(0).normal(1e6, 1.0, (90, 2))
+    trend = Trend(100)
+    for part in (values[:1], values[1:20], values[20:]):
+        trend = trend.observe(part, 20)
+    assert trend.mean == pytest.approx(values.mean(axis=0), rel=1e-12)
+    assert trend.squares / 90 == pytest.approx(values.var(axis=0), rel=1e-6)
+
+
+def test_a_path_that_leads_nowhere_gives_way_to_a_target_that_improves():
+    assert changes(shares_after(late)) == [[0.85, 0.05, 0.1], [0.25, 0.5, 0.25], [0.3, 0.6, 0.1]]
 
 
 def test_where_nothing_makes_progress_hard_contexts_get_most_again():
@@ -105,20 +165,20 @@ def test_where_nothing_makes_progress_hard_contexts_get_most_again():
 
 def test_a_stage_says_why_it_began():
     def rising(contexts, count):
-        return np.where((contexts > 8.5).all(axis=1), min(count / 400, 4.0), 0.0)
+        return np.where((contexts > 8.5).all(axis=1), min(max(count - 400, 0) / 300, 4.0), 0.0)
 
     def length(contexts):
         return np.where((contexts > 8.5).all(axis=1), 100, 10)
 
     states = play(curriculum(patience=150), rising, 80)
     assert {state.event for state in states} == {"start", "new shares"}
-    assert states[-1].shares == pytest.approx([0.03, 0.87, 0.1])
+    assert states[-1].shares == pytest.approx([0.12, 0.78, 0.1])
     assert "new lengths" in {state.event for state in play(curriculum(trial=10**6), nothing, 20, length)}
 
 
 def test_a_target_that_stops_improving_makes_way_again():
     def stalling(contexts, count):
-        return improving(contexts, min(count, 600))
+        return late(contexts, min(count, 1000))
 
     found = shares_after(stalling, 200)
     assert [0.3, 0.6, 0.1] in found
@@ -147,7 +207,7 @@ def test_returns_tell_of_progress_before_the_first_success():
     state = method.init(rng)
     for count in range(80):
         contexts = state.distribution.sample(rng, 20)
-        returns = improving(contexts, 20 * count)
+        returns = late(contexts, 20 * count)
         episodes = gd.EpisodeBatch(contexts, returns, np.full(20, 10), np.full(20, state.stage), successes=np.zeros(20))
         state = method.update(state, episodes, rng)
     assert state.shares == pytest.approx([0.3, 0.6, 0.1])
@@ -163,11 +223,12 @@ def test_a_path_that_is_learned_is_followed_to_the_target():
 
 def test_a_target_that_is_learned_without_the_path_takes_over():
     def far(contexts, count):
-        return np.where((contexts > 8.5).all(axis=1), min(count / 40, 10.0), 0.0)
+        return np.where((contexts > 8.5).all(axis=1), min(max(count - 100, 0) / 40, 10.0), 0.0)
 
     states = play(curriculum(), far, 40)
     shares = np.array([state.shares[1] for state in states])
     assert (np.diff(shares) > -0.15).all()
+    assert shares.max() < 1.0
     assert states[-1].shares == pytest.approx([0.0, 0.9, 0.1])
     assert states[-1].alpha == 1.0
 
@@ -193,7 +254,7 @@ def test_shares_are_of_steps():
     assert state.shares == pytest.approx([0.25, 0.5, 0.25])
 
 
-@pytest.mark.parametrize("score", [near, improving])
+@pytest.mark.parametrize("score", [near, improving, late])
 def test_the_same_stages_whatever_the_unit_of_the_score(score):
     plain = play(curriculum(patience=150), score, 80)
     scaled = play(curriculum(patience=150, threshold=1000.0 * 5.0 - 7.0), score, 80, scale=(1000.0, -7.0))

@@ -28,6 +28,7 @@ DRIFTED = 0.5  # likewise for the logarithm of an arm's odds
 LEFT = 0.05  # from this alpha on, the path counts as paying
 ERRORS = 2.0  # by so many standard errors a mean has to beat the best one so far,
 GAIN = 0.1  # and by so much of what has been gained since the first one
+SAME = 1e-9  # scores count as equal if they differ by less than this part of their mean
 RECENT = 0.5  # the later part of a run so far
 RARE = 3  # with fewer episodes, an arm's mean length is taken to be that of all episodes
 ATOMS = 64  # particles, about, of a distribution ahead on the path at which scores are estimated
@@ -130,6 +131,59 @@ class Record:
         return min(max((self.score - first) / (threshold - first), 0.0), 1.0) if threshold > first else 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class Trend:
+    """Whether scores or returns keep improving, judged from blocks of episodes that double in size.
+
+    Each block has to beat the one before, for the scores or for the returns: clearly (`ERRORS`), and by a part of what
+    has been gained so far (`GAIN`). One that does not ends the trend for good. So does a first block of episodes that
+    are all alike, which have nothing to teach.
+
+    Args:
+        size: Episodes of the current block.
+        count: How many of them there have been.
+        mean: Their mean score and return, (2,).
+        squares: Their sums of squared deviations from it, (2,).
+        before: The mean of the block before, and the squared standard error of that mean, (2, 2); NaN: none.
+        first: The mean of the first block, (2,); NaN while it lasts.
+        improved: Whether a block has beaten the one before.
+        over: Whether the trend is over.
+    """
+
+    size: int
+    count: int = 0
+    mean: FloatArray = field(default_factory=lambda: np.zeros(2))
+    squares: FloatArray = field(default_factory=lambda: np.zeros(2))
+    before: FloatArray = field(default_factory=lambda: np.full((2, 2), math.nan))
+    first: FloatArray = field(default_factory=lambda: np.full(2, math.nan))
+    improved: bool = False
+    over: bool = False
+
+    def observe(self, new: FloatArray, alike: int) -> Trend:
+        """The trend after more scores and returns (n, 2); `alike`: how many equal ones are enough to end it."""
+        if self.over or not len(new):
+            return self
+        count = self.count + len(new)
+        step = new.mean(axis=0) - self.mean
+        mean = self.mean + step * len(new) / count if self.count else new.mean(axis=0)
+        within = self.squares + ((new - new.mean(axis=0)) ** 2).sum(axis=0)
+        grown = replace(self, count=count, mean=mean, squares=within + step**2 * self.count * len(new) / count)
+        equal = np.sqrt(grown.squares / count) <= SAME * np.abs(mean)
+        if np.isnan(self.first).any() and count >= alike and equal.all():
+            return replace(grown, over=True)
+        return grown if count < self.size else grown._next_block()
+
+    def _next_block(self) -> Trend:
+        """The trend after a whole block."""
+        now = np.stack([self.mean, self.squares / self.count**2])
+        fresh = replace(self, count=0, mean=np.zeros(2), squares=np.zeros(2), before=now)
+        if np.isnan(self.first).any():
+            return replace(fresh, first=self.mean)
+        needed = np.maximum(ERRORS * np.sqrt(now[1] + self.before[1]), GAIN * (self.before[0] - self.first))
+        improved = bool((now[0] - self.before[0] > needed).any())
+        return replace(fresh, size=2 * self.size, improved=improved, over=not improved)
+
+
 @dataclass(frozen=True, repr=False)
 class HedgedState(WrapperState):
     """A `State` with what `HedgedGradient` remembers.
@@ -141,6 +195,7 @@ class HedgedState(WrapperState):
         lengths: Their lengths (n,).
         on_path: The record of the path.
         on_target: The record of the target.
+        trend: Whether the target keeps improving, from the first episode on.
         tried: How many episodes there have been on the path.
         paying: Whether the path has begun to pay.
         farthest: The highest alpha so far.
@@ -155,6 +210,7 @@ class HedgedState(WrapperState):
     lengths: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     on_path: Record = field(default_factory=Record)
     on_target: Record = field(default_factory=Record)
+    trend: Trend = field(default_factory=lambda: Trend(1))
     tried: int = 0
     paying: bool = False
     farthest: float = 0.0
@@ -175,16 +231,21 @@ class HedgedGradient(Wrapper[HedgedState]):
     It trains on a mixture of three arms: the frontier of the geodesic, the target and the whole space.
 
         distribution = sum over arms a of odds_a * arm_a,   odds_a ~ share_a / mean episode length of a
-        shares = (1 - n) * s + n * solved,   n = sqrt(clip((S - S_0) / (threshold - S_0), 0, 1))
+
+    At first the shares are `waiting`: hard contexts get most of the steps, because an agent that has only seen easy
+    ones may never explore what hard ones need. If the target improves during the first blocks of episodes on it, all
+    steps go to the target (`alone`) for as long as it keeps improving (`Trend`). After that,
+
+        shares = (1 - n) * s + n * solved,   n = clip((S - S_0) / (threshold - S_0), 0, 1) ** (2 ** (1 - 2 alpha))
 
     S is the mean score of the latest `window` episodes on the target and S_0 that of the first ones. So training moves
-    to the target as the score there rises, and has the shares `solved` once that reaches the threshold. Before that,
-    the shares s go to what makes progress:
+    to the target as the score there rises, and has the shares `solved` once that reaches the threshold. At the start of
+    the path (alpha = 0) the exponent is 2, since a target that rests at half the threshold needs the path; at its end
+    it is 1/2. The shares s go to what makes progress:
 
-    - `waiting` at first. Hard contexts get most of the steps: an agent that has only seen easy ones may never explore
-      what hard ones need.
-    - `paying` once alpha has moved, once the score on the path has come a quarter of the way to the threshold, or after
-      `trial` episodes on it.
+    - `waiting` until the path pays.
+    - `paying` from then on: once alpha has moved, once the score on the path has come a quarter of the way to the
+      threshold, or after `trial` episodes on it.
     - If alpha has not risen in the later half of the run so far: `direct` if the target has improved in that half, else
       `waiting` again after `patience` episodes on the path. The target improves when the mean score or the mean return
       of its latest `window` episodes beats the best one so far by two standard errors and by a tenth of what has been
@@ -202,11 +263,14 @@ class HedgedGradient(Wrapper[HedgedState]):
         metric: The distance between contexts; None: Euclidean. A `LearnedMetric` is fitted during training.
         threshold: The score that is good enough.
         space: Where contexts live. Missing bounds are replaced by those of a box around source and target.
-        waiting: The shares of path, target and space until the path pays, and when nothing makes progress.
+        waiting: The shares of path, target and space until the target improves or the path pays, and when nothing makes
+            progress.
+        alone: Their shares while the target keeps improving from the start.
         paying: Their shares while the path pays.
         direct: Their shares when the target improves and alpha does not rise.
         solved: Their shares once the target is good enough.
-        trial: After this many episodes on the path, it counts as paying in any case.
+        trial: After this many episodes on the path, it counts as paying in any case. Also the episodes on the target
+            in the first of the blocks that tell whether it improves.
         patience: After this many, it does not if alpha does not rise.
         window: How many of the latest episodes the mean scores on target and path are taken over.
         path_window: How many episodes on the path come between two decisions of its pace.
@@ -238,6 +302,7 @@ class HedgedGradient(Wrapper[HedgedState]):
     _: KW_ONLY
     space: ContextSpace | None = None
     waiting: Shares = (0.25, 0.5, 0.25)
+    alone: Shares = (0.0, 1.0, 0.0)
     paying: Shares = (0.85, 0.05, 0.1)
     direct: Shares = (0.3, 0.6, 0.1)
     solved: Shares = (0.0, 0.9, 0.1)
@@ -284,9 +349,9 @@ class HedgedGradient(Wrapper[HedgedState]):
         return self.path
 
     def init(self, rng: np.random.Generator) -> HedgedState:
-        """The mixture until the path pays."""
+        """The mixture until it is known whether the target improves."""
         inner = self.path.init(rng)
-        state = HedgedState(inner.distribution, kind=inner.kind, inner=inner)
+        state = HedgedState(inner.distribution, kind=inner.kind, inner=inner, trend=Trend(self.trial))
         return self._enter(state, inner, np.array(self.waiting), "start", rng).replace(stage=0, began=0)
 
     def update(self, state: HedgedState, episodes: EpisodeBatch, rng: np.random.Generator) -> HedgedState:
@@ -300,7 +365,7 @@ class HedgedGradient(Wrapper[HedgedState]):
         if inner.alpha > state.farthest:
             state = state.replace(farthest=inner.alpha, moved=state.clock)
         state = state.replace(paying=state.paying or self._pays(state, inner))
-        shares = self._shares(state)
+        shares = self._shares(state, inner.alpha)
         if inner.stage != before.stage:
             return self._enter(state, inner, shares, inner.event, rng)
         changed = np.abs(shares - state.shares).max() > CHANGED
@@ -341,6 +406,7 @@ class HedgedGradient(Wrapper[HedgedState]):
             lengths=np.concatenate([state.lengths, episodes.lengths])[-self.memory :],
             on_path=state.on_path.observe(both[on_path], self.window, clock),
             on_target=state.on_target.observe(both[on_target], self.window, clock),
+            trend=state.trend.observe(both[on_target], self.window),
             tried=state.tried + int(on_path.sum()),
             clock=clock,
         )
@@ -365,8 +431,10 @@ class HedgedGradient(Wrapper[HedgedState]):
         moved, tried = inner.alpha >= LEFT, state.tried >= self.trial
         return moved or tried or state.on_path.gained(self.required(state)) >= 0.25
 
-    def _shares(self, state: HedgedState) -> FloatArray:
+    def _shares(self, state: HedgedState, alpha: float) -> FloatArray:
         """The arms' shares of the steps, (3,); n is rounded, so that not every episode changes them."""
+        if not state.trend.over:
+            return np.array(self.alone if state.trend.improved else self.waiting)
         rises = state.farthest == 1.0 or state.is_recent(state.moved)
         if not state.paying:
             shares = self.waiting
@@ -374,7 +442,7 @@ class HedgedGradient(Wrapper[HedgedState]):
             shares = self.direct
         else:
             shares = self.paying if rises or state.tried < self.patience else self.waiting
-        n = round(math.sqrt(state.on_target.gained(self.required(state))), 1)
+        n = round(state.on_target.gained(self.required(state)) ** 2 ** (1 - 2 * alpha), 1)
         return (1 - n) * np.array(shares) + n * np.array(self.solved)
 
     def _odds(self, state: HedgedState, shares: FloatArray) -> FloatArray:
