@@ -138,6 +138,12 @@ def test_folders_that_hold_something_else_are_refused(tmp_path):
         plan_benchmark(out)
 
 
+def test_an_unwritable_folder_is_refused(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InvalidInput, match=r"cannot write to .*/file/out: "):
+        train(tmp_path / "file" / "out", ["uniform"], tasks="maze", seeds=[0])
+
+
 def test_folders_without_a_benchmark_are_refused(tmp_path):
     assert not is_benchmark(tmp_path)
     with pytest.raises(InvalidInput, match=r"to hold a benchmark, got no benchmark\.json"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from geodesic.checks import as_name
-from geodesic.errors import InvalidInput
+from geodesic.errors import GeodesicError, InvalidInput, format_error
 from geodesic.records import RunConfig, RunResult, finished, load_comparison, read_json, write_json
 from geodesic.records.files import inside
 from geodesic.runs.compare import Methods, Outcome, compare, expand_methods, plan_comparison, run_folder
@@ -181,9 +181,11 @@ def run_benchmark(
     """
     chosen = executor or LocalProcesses()
     failed: dict[str, str] = {}
-    if plan.tasks:
+    try:
         plan.folder.mkdir(parents=True, exist_ok=True)
         write_json(plan.folder / NOTE, {"suite": plan.suite})
+    except (GeodesicError, OSError) as error:
+        raise InvalidInput(f"cannot write to {plan.folder}: {format_error(error)}") from error
     for each in plan.tasks:
         if each.done == len(each.configs):
             continue
