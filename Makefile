@@ -17,9 +17,10 @@ test: lint
 test-cluster: $(DEV)
 	$(BIN)/pytest -m "slow or not slow" -k "not local" $(patsubst %,tests/runs/%.py,executors/test_ray executors/test_executors test_chaos)
 
-# other people's environments in JAX, and RLlib
+# other people's environments in JAX, RLlib, and MiniGrid
 test-others: $(OTHERS)
-	$(BIN)/pytest -m "slow or not slow" $(patsubst %,tests/integrations/test_%.py,gymnax brax rllib refusals onnx)
+	$(BIN)/pytest -m "slow or not slow" $(patsubst %,tests/integrations/test_%.py,gymnax brax rllib refusals onnx) \
+	  tests/envs/test_unlock_pickup_minigrid.py
 
 # MuJoCo Playground, whose MuJoCo is newer than FetchPush's: an environment of its own
 test-playground:
@@ -88,7 +89,7 @@ $(DEV): $(CORE)
 	touch $@
 
 $(OTHERS): $(DEV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[gymnax,brax,rllib,onnx]"
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[gymnax,brax,rllib,onnx,minigrid]"
 	touch $@
 
 clean:

@@ -17,6 +17,7 @@ def needs(package, extra):
 
 
 needs_gymnax, needs_brax = needs("gymnax", "gymnax"), needs("brax", "brax")
+needs_minigrid = needs("minigrid", "minigrid")
 needs_rllib = needs("ormsgpack", "rllib")  # RLlib is part of ray, what it needs is not
 
 

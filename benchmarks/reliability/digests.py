@@ -71,6 +71,7 @@ RUNS = {
     "sparse-goal": (8000, 0.01, ()),
     "point-mass-bimodal": (16384, 0.5, ()),
     "point-mass-nd": (16384, 0.5, ()),
+    "unlock-pickup": (8192, 0.01, ()),
     "fetch-push": (2500, -49.9, ()),
 }
 

@@ -155,3 +155,18 @@ def test_as_bounded_refuses_an_infinite_side():
     assert as_bounded(box, "space") is box
     with pytest.raises(InvalidInput, match="expected a bounded context space"):
         as_bounded(gd.ContextSpace([0.0], [np.inf]), "space")
+
+
+def test_a_large_support_is_searched_and_sampled():
+    grid = np.stack(np.meshgrid(*3 * [np.arange(20.0)], indexing="ij"), axis=-1).reshape(-1, 3)
+    space = gd.ContextSpace.discrete(grid)
+    rng = np.random.default_rng(0)
+    rows = rng.integers(len(grid), size=200)
+    np.testing.assert_array_equal(space.index(grid[rows] + 0.3), rows)
+    assert space.contains(grid[rows]).all()
+    assert not space.contains(grid[rows] + 0.3).any()
+    some = space.uniform(500, rng)
+    assert len(np.unique(some.points, axis=0)) == len(some) == 500
+    assert space.contains(some.points).all()
+    assert len(space.uniform(len(grid), rng)) == len(grid)
+    assert len(np.unique(space.draw(3000, rng), axis=0)) > 2000

@@ -71,15 +71,20 @@ def test_distances_are_in_units_of_the_longest_from_source_to_target():
     )
 
 
+def judge(table, good):
+    """Which contexts are mastered, from a value for each support point."""
+    return lambda points: np.asarray(good)[table.metric.index(points)]
+
+
 def test_ties_go_to_the_nearest_point_and_no_step_leads_away():
     cross = gd.metrics.Matrix([[0, 1, 2, 2], [1, 0, 1, 1], [2, 1, 0, 1], [2, 1, 1, 0]], np.arange(4.0)[:, None])
     table = SupportTable(cross, gd.Particles([[0.0]]), gd.Particles([[3.0]]))
     start, goal = np.array([[0.0]]), np.array([[3.0]])
-    good = np.array([True, True, True, False])
+    good, anything = judge(table, [True, True, True, False]), judge(table, np.ones(4, bool))
     assert table.onward(start, goal, good, 1.0).tolist() == [[1.0]]
     assert table.onward(np.array([[1.0]]), goal, good, 1.0).tolist() == [[1.0]]
-    assert table.onward(start, goal, np.ones(4, bool), 0.1).tolist() == [[1.0]]
-    assert table.onward(start, goal, np.ones(4, bool), 1.0).tolist() == [[3.0]]
+    assert table.onward(start, goal, anything, 0.1).tolist() == [[1.0]]
+    assert table.onward(start, goal, anything, 1.0).tolist() == [[3.0]]
 
 
 def test_a_step_is_long_enough_to_connect_source_and_target():
@@ -90,7 +95,7 @@ def test_a_step_is_long_enough_to_connect_source_and_target():
     assert table.stride == pytest.approx(0.9 / 3)
     here = np.array([[0.0]])
     for _ in range(8):
-        here = table.onward(here, np.array([[3.0]]), np.ones(8, dtype=bool), 0.01)
+        here = table.onward(here, np.array([[3.0]]), judge(table, np.ones(8, bool)), 0.01)
     assert here.tolist() == [[3.0]]
 
 

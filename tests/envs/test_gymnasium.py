@@ -11,7 +11,7 @@ from stable_baselines3.common.monitor import Monitor
 
 import geodesic as gd
 from geodesic.envs.cmdp import ContextualEnv, VectorContextualEnv
-from geodesic.envs.gymnasium import success_of, time_limit
+from geodesic.envs.gymnasium import set_attributes, success_of, time_limit
 from geodesic.errors import InvalidInput
 from mixed_walk import mixed_walk
 
@@ -481,3 +481,32 @@ def test_jax_environments_take_contexts_by_name_and_get_numbers():
     assert env.step(1)[0][0] == -1.0
     several = VectorContextualEnv(task.env, task.space, task.target_particles, 2)
     assert several.reset(seed=0, options={"context": named})[0].tolist() == [[0, 3, 1, 2]] * 2
+
+
+CLASSIC = {  # an attribute that each environment reads at every step, and another value of it
+    "CartPole-v1": ("gravity", 30.0),
+    "MountainCar-v0": ("gravity", 0.01),
+    "MountainCarContinuous-v0": ("power", 0.005),
+    "Acrobot-v1": ("LINK_MASS_1", 3.0),
+    "Pendulum-v1": ("m", 3.0),
+}
+
+
+@pytest.mark.parametrize("name", CLASSIC)
+def test_attributes_by_name_change_the_dynamics_of_classic_control(name):
+    attribute, value = CLASSIC[name]
+    envs = [gym.make(name), gym.make(name)]
+    set_attributes(envs[1], **{attribute: value})
+    seen = []
+    for env in envs:
+        env.reset(seed=0)
+        env.action_space.seed(0)
+        seen.append(np.array([env.step(env.action_space.sample())[0] for _ in range(5)]))
+    assert np.abs(seen[0] - seen[1]).max() > 1e-6
+
+
+def test_attributes_by_name_also_change_what_cart_pole_computes_from_them():
+    env = gym.make("CartPole-v1")
+    set_attributes(env, length=2.0, masspole=0.5)
+    assert env.unwrapped.polemass_length == 1.0
+    assert env.unwrapped.total_mass == 1.5

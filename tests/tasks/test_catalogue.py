@@ -63,7 +63,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_built_in_tasks():
     assert set(BUILT_IN) == {
         "maze", "point-mass", "fetch-push", "u-maze", "e-maze", "sparse-goal", "point-mass-bimodal", "point-mass-nd",
-        "mountain-car", "four-rooms",
+        "mountain-car", "four-rooms", "unlock-pickup",
     }  # fmt: skip
 
 
@@ -232,7 +232,7 @@ def test_two_files_of_one_name_are_two_modules(folder):
         (
             "unready.py:task",
             "cannot import unready.py: expected set_context=, a function set_context(env, **context) "
-            "that puts a context into the environment",
+            "that puts a context into the environment, or contexts with the names of its attributes",
         ),
     ],
 )

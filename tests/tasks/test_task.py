@@ -250,8 +250,9 @@ MISSING = [
         "expected bounded contexts to search for a source in, got low [-8.] and high [inf]; try source=...",
     ),
     (
-        lambda: cart_pole(set_context=None),
-        "expected set_context=, a function set_context(env, **context) that puts a context into the environment",
+        lambda: cart_pole(set_context=None, contexts={"wind": (0.0, 1.0)}),
+        "expected set_context=, a function set_context(env, **context) that puts a context into the environment, or "
+        "contexts with the names of its attributes",
     ),
     (
         lambda: cart_pole(env=None),
@@ -559,3 +560,15 @@ def test_an_environment_in_a_wrapper_with_other_categories_is_refused():
     assert gd.Task(lambda: env, target={"wind": "gusts"}).space.categories == {"wind": ("none", "gusts")}
     with pytest.raises(InvalidInput, match="expected contexts= as in the environment's ContextWrapper, got others"):
         gd.Task(lambda: env, {"wind": ["gusts", "none"]}, target={"wind": "gusts"})
+
+
+def test_without_set_context_the_names_are_those_of_attributes():
+    task = gd.Task(
+        "CartPole-v1", {"gravity": (5.0, 50.0), "length": (0.2, 2.0)}, target={"gravity": 50.0, "length": 2.0}
+    )
+    env = task.make()
+    env.reset(seed=0, options={"context": {"gravity": 20.0, "length": 1.0}})
+    inner = env.unwrapped
+    assert (inner.gravity, inner.length, inner.polemass_length) == (20.0, 1.0, inner.masspole)
+    with pytest.raises(InvalidInput, match="expected set_context="):
+        gd.Task("CartPole-v1", {"reset": (5.0, 50.0)}, target={"reset": 50.0})

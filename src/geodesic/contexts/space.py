@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import gymnasium as gym
 import numpy as np
@@ -28,7 +28,11 @@ from geodesic.contexts.particles import Particles
 from geodesic.contexts.values import Part, Real, Side, Values
 from geodesic.errors import InvalidInput, short_repr
 
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
+
 SMALLEST = 1e-150  # side of a box
+LARGE = 4096  # points of a support above which it is searched as a tree, and sampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,7 +402,15 @@ class ContextSpace:
         if self.support is None:
             raise InvalidInput("expected a discrete context space, got a box")
         given = as_points(points, "contexts", self.dim)
+        if len(self.support) > LARGE:
+            return np.asarray(self._tree.query(given)[1], dtype=np.intp)
         return np.asarray(np.linalg.norm(given[:, None, :] - self.support[None], axis=2).argmin(axis=1))
+
+    @cached_property
+    def _tree(self) -> cKDTree:
+        from scipy.spatial import cKDTree
+
+        return cKDTree(self.support)
 
     def contains(self, points: FloatArray) -> NDArray[np.bool_]:
         """Check which points are in the space, up to rounding.
@@ -469,15 +481,20 @@ class ContextSpace:
             name: What the ranges are called in messages.
 
         Returns:
-            n samples of a box; the whole support of a discrete space; of integers and categories all combinations if
-            there are at most n, else n samples in which each occurs equally often.
+            n samples of a box; the whole support of a discrete space, or n points of it if it has more than 4,096 and
+            than n; of integers and categories all combinations if there are at most n, else n samples in which each
+            occurs equally often.
 
         Raises:
             InvalidInput: If the ranges have another form, or the space is discrete and there are some.
         """
         if ranges is None and not self.mixed:
             uniform = Particles.uniform
-            return uniform(self.low, self.high, n, rng) if self.support is None else Particles(self.support)
+            if self.support is None:
+                return uniform(self.low, self.high, n, rng)
+            if len(self.support) <= max(LARGE, as_size(n)):
+                return Particles(self.support)
+            return Particles(self.support[as_rng(rng).choice(len(self.support), n, replace=False)])
         parts = self.parts(ranges, name)
         if self.support is not None:
             raise InvalidInput(
@@ -503,8 +520,9 @@ class ContextSpace:
         """
         if self.mixed:
             return kinds.uniform_in(self.parts(), as_size(n), as_rng(rng))
-        everywhere = self.uniform(n, rng)
-        return everywhere.sample(rng, n) if self.support is not None else everywhere.points
+        if self.support is not None:
+            return Particles(self.support).sample(rng, as_size(n))
+        return self.uniform(n, rng).points
 
     def summary(self, particles: Particles) -> dict[str, float]:
         """Summarise a distribution.

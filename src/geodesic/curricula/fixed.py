@@ -55,7 +55,8 @@ class Uniform(Curriculum[UniformState]):
 
     Args:
         space: Where contexts live; bounded.
-        particles: How many samples represent a continuous space. After as many episodes they are drawn afresh.
+        particles: How many samples represent a space with too many contexts to list them. After as many episodes they
+            are drawn afresh.
         score: Not used.
     """
 
@@ -66,7 +67,8 @@ class Uniform(Curriculum[UniformState]):
 
     def init(self, rng: np.random.Generator) -> UniformState:
         """The uniform distribution on the space."""
-        return UniformState(self.space.uniform(self.particles, rng), done=self.space.support is not None)
+        drawn, support = self.space.uniform(self.particles, rng), self.space.support
+        return UniformState(drawn, done=support is not None and len(drawn) == len(support))
 
     def update(self, state: UniformState, episodes: EpisodeBatch, rng: np.random.Generator) -> UniformState:
         """The state after more episodes, on other samples of the space once there were as many episodes as samples."""

@@ -7,7 +7,7 @@ the stage of its distribution in `info`; `context_space.decode` translates the a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium as gym
@@ -95,6 +95,29 @@ def put_context(env: ContextSampler, **context: Real) -> None:
     """Let the next episodes of a contextual environment have this context; the `set_context` of a `Task` around it."""
     values = dict(zip(env.context_space.names, context.values()))
     env.set_distribution(Particles(env.context_space.encode(values)[None]))
+
+
+def set_attributes(env: Env, **context: Real) -> None:
+    """Put a context into an environment by setting its attributes of these names; a `Task`'s usual `set_context`.
+
+    This suits environments that read their attributes at every step, such as Gymnasium's classic control: gravity of
+    CartPole and MountainCar, g, m and l of Pendulum, LINK_MASS_1 of Acrobot. CartPole's total mass and the product of
+    mass and length are computed again. If an environment keeps other values that depend on them, write a `set_context`.
+
+    Args:
+        env: The environment, with or without wrappers.
+        **context: The values by name.
+    """
+    bare: Any = env.unwrapped
+    for name, value in context.items():
+        setattr(bare, name, value)
+    if hasattr(bare, "polemass_length"):
+        bare.total_mass, bare.polemass_length = bare.masspole + bare.masscart, bare.masspole * bare.length
+
+
+def has_attributes(env: Env, names: Sequence[str]) -> bool:
+    """Whether the environment below all wrappers has values of all these names."""
+    return all(not callable(getattr(env.unwrapped, name, callable)) for name in names)
 
 
 class ContextWrapper(ContextSampler, gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):

@@ -99,7 +99,7 @@ class Scene:
     def places(self, plane: Plane) -> FloatArray | None:
         """Return the places (n, 2) that contexts can have in a plane; None if there are too many."""
         if self.space.support is not None:
-            return self.space.support[:, list(plane)]
+            return np.unique(self.space.support[:, list(plane)], axis=0)
         parts = self.space.parts()
         return grid_of([parts[column] for column in plane], MOST_PLACES) if self.space.mixed else None
 

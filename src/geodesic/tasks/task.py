@@ -30,7 +30,16 @@ from geodesic.checks import (
 from geodesic.contexts import ContextSpace, Particles, Real, Score
 from geodesic.contexts.plot import Plot
 from geodesic.curricula.base import AUTO, ENOUGH, Threshold, as_threshold, is_auto
-from geodesic.envs.gymnasium import Contexts, ContextWrapper, Env, SetContext, find_sampler, time_limit
+from geodesic.envs.gymnasium import (
+    Contexts,
+    ContextWrapper,
+    Env,
+    SetContext,
+    find_sampler,
+    has_attributes,
+    set_attributes,
+    time_limit,
+)
 from geodesic.errors import InvalidInput, UnknownName, format_error, short_repr
 from geodesic.metrics import standard
 from geodesic.metrics.base import LearnedMetric, Metric, as_any_metric
@@ -143,7 +152,8 @@ class Task:
         best_return: Contexts (n, d) -> upper bounds (n,) on the return, so that an unreachable threshold is refused.
         is_feasible: Contexts (n, d) -> which of them can be solved at all; used in reports only.
         set_context: `set_context(env, **context)` puts a context into the environment: floats, integers and
-            categories by name; see `ContextWrapper`.
+            categories by name; see `ContextWrapper` (default: `geodesic.envs.gymnasium.set_attributes`, if
+            `env.unwrapped` has attributes of these names).
         observe_context: Whether the agent observes the context.
         metric: The default metric: a name, a reference, or what `metrics` takes.
         metrics: More metrics by name: a `Metric`, a `LearnedMetric`, a class of metrics, or a function
@@ -241,9 +251,13 @@ class Task:
         made.close()  # type: ignore[no-untyped-call]
         sampler = find_sampler(made)
         if sampler is None:
-            raise InvalidInput(
-                "expected set_context=, a function set_context(env, **context) that puts a context into the environment"
-            )
+            if not self.contexts or not has_attributes(made, self.space.names):
+                raise InvalidInput(
+                    "expected set_context=, a function set_context(env, **context) that puts a context into the "
+                    "environment, or contexts with the names of its attributes"
+                )
+            object.__setattr__(self, "set_context", set_attributes)
+            return
         own = sampler.context_space
         if self.contexts is None:
             object.__setattr__(self, "contexts", own)
