@@ -31,7 +31,7 @@ PAGE = HERE.parents[1] / "docs" / "results" / "leaderboard.md"
 Run = dict[str, str]  # a line of the file
 
 
-def read(path: Path = SCORES) -> list[Run]:
+def read(path: Path) -> list[Run]:
     """The recorded runs."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
@@ -54,7 +54,8 @@ def scores_of(runs: Sequence[Run]) -> list[TaskScores]:
             return np.array([number(run[name]) for run in own if run["label"] == label])
 
         if own:
-            times = {label: np.nan_to_num(column(label, "stays_above"), nan=np.inf) for label in labels}
+            reached = {label: column(label, "stays_above") for label in labels}
+            times = {label: np.where(np.isnan(own), np.inf, own) for label, own in reached.items()}
             scores = {label: member.normalised(column(label, "final_score")) for label in labels}
             found.append(TaskScores(member.task, scores, times))
     return found
@@ -141,10 +142,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.record is not None:
         SCORES.write_text(scores_csv(BenchmarkResults.read(options.record)), encoding="utf-8")
-        print(f"wrote {SCORES.relative_to(HERE.parents[1])}")
+        print(f"wrote {SCORES.name}")
         return 0
-    record(PAGE, "leaderboard", text_of(read()))
-    print(f"wrote {PAGE.relative_to(HERE.parents[1])}")
+    record(PAGE, "leaderboard", text_of(read(SCORES)))
+    print(f"wrote {PAGE.name}")
     return 0
 
 
