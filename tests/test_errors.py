@@ -12,6 +12,7 @@ from geodesic.errors import (
     format_error,
     printable,
     short_repr,
+    some,
 )
 
 
@@ -70,3 +71,8 @@ def test_an_unknown_name_lists_the_known_ones_and_suggests_the_nearest():
         "expected tool to be one of spade, rake; got 'spaed'; did you mean spade?"
     )
     assert str(UnknownName("tool", 3, ("spade",))) == "expected tool to be one of spade; got 3"
+
+
+def test_many_names_are_cut_to_the_first_ones():
+    assert some(["a", "b"]) == "a, b"
+    assert some(list("abcdefghijk"), most=2) == "a, b, ... (11 in all)"

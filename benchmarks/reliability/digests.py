@@ -50,6 +50,10 @@ METHODS = (
     "learnability:episodes_per_update=10",
     "doraemon:episodes_per_update=10",
     "acl:episodes_per_update=10",
+    "plr:buffer=20:episodes_per_update=10",
+    "vds:episodes_per_update=10",
+    "spgl:steps_per_iteration=500",
+    "learnability:rollouts=1:candidates=20",
 )
 LEARNED = "explore_steps=2000:window=5"
 # task -> (steps, threshold, methods beyond METHODS)
@@ -73,6 +77,7 @@ RUNS = {
     "point-mass-nd": (16384, 0.5, ()),
     "unlock-pickup": (8192, 0.01, ()),
     "fetch-push": (2500, -49.9, ()),
+    "levels": (8192, 0.3, ()),
 }
 
 
@@ -94,7 +99,8 @@ def digest(folder: Path) -> dict[str, str]:
     with np.load(folder / "curriculum.npz") as arrays:
         parts = hashlib.sha256()
         for name in ("points", "weights", "offsets"):
-            parts.update(np.ascontiguousarray(arrays[name]).tobytes())
+            values = arrays[name].astype(np.float64) if name == "points" else np.ascontiguousarray(arrays[name])
+            parts.update(values.tobytes())
     return {**found, "curriculum.npz": parts.hexdigest()[:16]}
 
 

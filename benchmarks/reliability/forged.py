@@ -52,7 +52,6 @@ FREE = (
     "target_score",
     "config/steps",
     "config/eval_every",
-    "step",
     "policy",  # how the policy acts, which is read with the policy alone
     "best/score",
     "best/recent",
@@ -96,6 +95,7 @@ def main() -> int:
 def interrupted(folder: Path) -> Path:
     """A Maze run that was interrupted after the first of two segments."""
     batch = run.start([configure("maze", "gradient:window=5", 0, 1000)], [folder])
+    batch._evaluate()
     batch._start_segment()
     batch._finish_segment()
     batch.save()

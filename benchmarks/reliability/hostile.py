@@ -3,23 +3,26 @@
     python -m benchmarks.reliability.hostile
     python -m benchmarks.reliability.hostile --only pipe --commands report,watch
 
-No command may execute anything from a folder, change a file outside it, need 1 GB or 30 seconds, or end with a
-traceback or without the reason in one line. Each command runs in a process of its own.
+No command may execute anything from a folder, change a file outside it, need 1 GB or 30 seconds of processor time, end
+later than after two minutes, or end with a traceback or without the reason in one line. Each command runs in a separate
+process.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import pickle
 import re
 import resource
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +33,9 @@ configure_process()
 
 import numpy as np  # noqa: E402
 
+import geodesic.report.page  # noqa: E402, F401  (imported once, and not by each command)
 from benchmarks.reliability.forged import interrupted  # noqa: E402
+from geodesic.cli import main as command_line  # noqa: E402
 from geodesic.records import checkpoint, checkpoint_path  # noqa: E402
 
 SECONDS = 30.0
@@ -137,6 +142,7 @@ def kinds() -> Iterator[tuple[str, Callable[[Place], None]]]:
     )
     for value in ("inf", "nan", "1e300"):
         yield f"{value} in a table", lambda place, value=value: _stages(place, [",".join([value] * 8) + ","])
+    yield "1e308 in the evaluations", lambda place: _evaluation(place, "1000,0,0,1e308,0,0,-1e308")
     yield "one context of two", lambda place: place.forge(contexts=["row"])
     yield "a folder like a temporary file", lambda place: (place.folder / ".x.tmp").mkdir()
     for what, text in {
@@ -160,6 +166,11 @@ def _code(place: Place) -> Path:
 def _stages(place: Place, lines: list[str]) -> None:
     path = place.folder / "stages.csv"
     path.write_text("\n".join([path.read_text().splitlines()[0], *lines, ""]))
+
+
+def _evaluation(place: Place, line: str) -> None:
+    path = place.folder / "evaluations.csv"
+    path.write_text(f"{path.read_text()}{line}\n")
 
 
 def _pickle(place: Place) -> None:
@@ -232,16 +243,26 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 
 def in_process(arguments: list[str]) -> str:
-    """Run a command in a process with limits; what is wrong with how it ended."""
-    began = time.monotonic()
-    command = [sys.executable, "-m", "benchmarks.reliability.hostile", "--measure", *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=4 * SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return f"no end after {4 * SECONDS:g} s"
-    seconds = time.monotonic() - began
-    *said, last = done.stderr.splitlines() or ["0"]
-    return judged(done.returncode, "\n".join(said), done.stdout, seconds, int(last) if last.isdigit() else 0)
+    """Run a command in a fork of this process, which has imported all it needs; what is wrong with how it ended."""
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = os.fork()
+        if not process:
+            os.dup2(output.fileno(), 1)
+            os.dup2(errors.fileno(), 2)
+            os._exit(run_measured(arguments))
+        deadline = time.monotonic() + 4 * SECONDS
+        while not (ended := os.wait4(process, os.WNOHANG))[0]:
+            if time.monotonic() > deadline:
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+                return f"no end after {4 * SECONDS:g} s"
+            time.sleep(0.01)
+        _, status, usage = ended
+        output.seek(0)
+        errors.seek(0)
+        *said, last = errors.read().splitlines() or ["0"]
+        seconds, memory = usage.ru_utime + usage.ru_stime, int(last) if last.isdigit() else 0
+        return judged(os.waitstatus_to_exitcode(status), "\n".join(said), output.read(), seconds, memory)
 
 
 def judged(code: int, errors: str, output: str, seconds: float = 0.0, memory: int = 0) -> str:
@@ -254,6 +275,8 @@ def judged(code: int, errors: str, output: str, seconds: float = 0.0, memory: in
         found.append(f"{len(lines)} lines of reasons")
     if len(errors) > LETTERS:
         found.append(f"{len(errors)} characters of errors")
+    if "site-packages" in errors:
+        found.append("a warning of a library")
     if "\x1b]" in errors + output:
         found.append("escape codes")
     if seconds > SECONDS:
@@ -265,28 +288,37 @@ def judged(code: int, errors: str, output: str, seconds: float = 0.0, memory: in
 
 def run_measured(arguments: list[str]) -> int:
     """Run a command here, and write the most memory that it and its processes had as the last line of its errors."""
-    from geodesic.cli import main as command
-
     try:
-        code = command(arguments)
+        code = command_line(arguments)
     except SystemExit as end:
         code = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
     own = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())  # ru_maxrss begins with the parent's
     most = max(int(own[1]) if own else 0, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
     sys.stderr.write(f"{most * 1024}\n")
+    sys.stdout.flush()
+    sys.stderr.flush()
     return code
 
 
+def whole_run(folder: Path) -> Path:
+    """A run that was interrupted, made in another process: one that has started JAX cannot be forked."""
+    process = multiprocessing.get_context("spawn").Process(target=interrupted, args=(folder,))
+    process.start()
+    process.join()
+    return folder
+
+
 def main() -> int:
-    if sys.argv[1:2] == ["--measure"]:
-        return run_measured(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="kinds of folders whose names contain this text")
     parser.add_argument("--commands", default=",".join(COMMANDS), help="commands, separated by commas")
     options = parser.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        whole = interrupted(Path(folder) / "whole")
+        whole = whole_run(Path(folder) / "whole")
         for name, make in kinds():
             if options.only not in name:
                 continue

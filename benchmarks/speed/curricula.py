@@ -31,7 +31,7 @@ from geodesic.training.program import Program, as_sampler  # noqa: E402
 
 TABLE = table("point-mass")
 PACES = ("gradient:pace=adaptive", "gradient:pace=particles")
-NEW = ("adr", "learning-progress", "learnability", "doraemon", "acl")
+NEW = ("adr", "learning-progress", "learnability", "doraemon", "acl", "plr", "vds", "spgl")
 LIMITS = {"spdl": 0.10, **dict.fromkeys(("auto", *PACES, *NEW), 0.03)}  # of the share of a run
 LIMIT = 0.05  # of all others
 
@@ -46,7 +46,10 @@ def simulated(state: gd.State, fraction: float, steps: int, rng: np.random.Gener
         rows.append((context, length * rng.uniform(0.5, 0.8) if passes else 0.15 * length, length, float(passes)))
         steps -= length
     contexts, returns, lengths, successes = zip(*rows)
-    return gd.EpisodeBatch(contexts, returns, lengths, np.full(len(rows), state.stage), successes=successes)
+    stages, losses = np.full(len(rows), state.stage), rng.exponential(size=len(rows))
+    return gd.EpisodeBatch(
+        contexts, returns, lengths, stages, successes=successes, value_l1=losses, positive_value_loss=losses / 2
+    )
 
 
 def costs(curriculum: gd.Curriculum, steps: int, segment: int, seed: int) -> tuple[list[float], gd.State]:

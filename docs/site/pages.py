@@ -31,17 +31,6 @@ PAGES = {  # a file of the repository -> its page
 }
 FOLDERS = ("examples", "benchmarks")  # whose files are part of the site where a page links to them
 LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(?=[)#])")
-MOVED = {  # links of fidelity.md that are not rewritten yet
-    "method.md#discrete-contexts": "concepts/paper.md#discrete-contexts",
-    "method.md#evaluation": "concepts/curricula.md#evaluation",
-    "method.md#paces": "concepts/paces.md",
-    "method.md#the-baselines-compared-with-their-originals": "results/baselines.md",
-    "method.md": "concepts/paper.md",
-    "results.md#the-papers-own-learner": "results/notes.md#the-papers-own-learner",
-    "mathematics.md": "concepts/mathematics.md",
-    "results.md": "results/tables.md",
-    "tasks.md": "reference/tasks.md",
-}
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 
 
@@ -65,9 +54,6 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     generated_pages = {*PAGES.values(), *generated.pages()}
     here = page.file.src_uri
-    if here == "fidelity.md":
-        for old, new in MOVED.items():
-            markdown = markdown.replace(f"]({old}", f"]({new}")
     return markdown if here in generated_pages else relinked(markdown, f"docs/{here}", here)
 
 

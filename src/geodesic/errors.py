@@ -40,6 +40,11 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def some(names: Sequence[str], most: int = 8) -> str:
+    """The first of many names: "a, b, ... (173 in all)"."""
+    return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])}, ... ({len(names)} in all)"
+
+
 class GeodesicError(Exception):
     """Base of all errors raised on purpose; the command line prints them in one line."""
 

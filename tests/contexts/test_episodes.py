@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.contexts.episodes import COLUMNS, SCORES
+from geodesic.contexts.episodes import COLUMNS, LOSS_COLUMNS, SCORES
 from geodesic.errors import InvalidInput
 
 FIVE = gd.EpisodeBatch(
     np.arange(10.0).reshape(5, 2), [0.0, 1.0, 2.0, 3.0, 4.0], [5, 6, 7, 8, 9], [0, 0, 1, 1, 2],
     discounted=[0.0, 0.5, 1.0, 1.5, 2.0], successes=[0, 1, np.nan, 0, 1],
     started=[0, 1, 2, 4, 3], ended=[5, 11, 18, 26, 35],
+    value_l1=[0.5, 1.5, np.nan, 0.0, 2.0], positive_value_loss=[0.5, 0.0, 1.0, 0.0, 0.25],
 )  # fmt: skip
 
 
@@ -62,6 +63,10 @@ FIVE = gd.EpisodeBatch(
             "expected episodes in contexts of one dimension, got 2 and 1",
         ),
         (lambda: gd.EpisodeBatch([[0.0], [1.0]], [1.0, 1.0], [9, -3], [0, 0]), "expected lengths >= 0, got -3"),
+        (
+            lambda: gd.EpisodeBatch([[0.0]], [1.0], [1], [0], value_l1=[-0.5]),
+            "expected value_l1 >= 0, got -0.5",
+        ),
         (lambda: gd.EpisodeBatch([[0.0]], [1.0], [2.5], [0]), "expected lengths to be integers, got 2.5"),
         (
             lambda: gd.EpisodeBatch([[0.0], [1.0]], [1.0, 1.0], [1, 1], [0, 0.5]),
@@ -134,7 +139,37 @@ def test_an_empty_batch_has_the_columns_of_a_full_one():
     none = gd.EpisodeBatch.empty(3)
     assert len(none) == 0
     assert none.contexts.shape == (0, 3)
-    assert [column.dtype for column in none.columns()] == [column.dtype for column in FIVE.columns()]
+    required = [(column, full) for column, full in zip(none.columns(), FIVE.columns()) if column is not None]
+    assert len(required) == len(COLUMNS) - len(LOSS_COLUMNS)
+    assert all(column.dtype == full.dtype for column, full in required)
+
+
+def test_value_losses_are_the_column_of_their_kind():
+    known = FIVE[[0, 1, 3]]
+    assert known.value_losses("l1").tolist() == [0.5, 1.5, 0.0]
+    assert FIVE.value_losses("positive").tolist() == [0.5, 0.0, 1.0, 0.0, 0.25]
+    for batch in (FIVE, gd.EpisodeBatch([[0.0]], [1.0], [1], [0])):
+        with pytest.raises(InvalidInput, match="expected the learner's value_l1 for each episode, got none; try PPO"):
+            batch.value_losses("l1")
+    with pytest.raises(InvalidInput, match="expected loss to be one of l1, positive; got 'l2'"):
+        FIVE.value_losses("l2")
+
+
+def test_sums_of_value_errors_become_means_over_the_steps():
+    made = FIVE.with_value_errors(np.array([[5.0, 2.5], [6.0, 0.0], [7.0, 7.0], [0.0, 0.0], [18.0, 9.0]]))
+    assert made.value_losses("l1").tolist() == [1.0, 1.0, 1.0, 0.0, 2.0]
+    assert made.value_losses("positive").tolist() == [0.5, 0.0, 1.0, 0.0, 1.0]
+    assert made.contexts is FIVE.contexts
+    with pytest.raises(InvalidInput, match=r"expected sums of shape \(5, 2\), got shape \(5,\)"):
+        FIVE.with_value_errors(np.ones(5))
+
+
+def test_losses_are_unknown_where_one_part_does_not_have_them():
+    plain = gd.EpisodeBatch(*FIVE.columns()[:8])
+    assert (plain.value_l1, plain[:2].value_l1, plain.concatenate(plain).value_l1) == (None, None, None)
+    joined = plain[:1].concatenate(FIVE[:2])
+    np.testing.assert_array_equal(joined.value_l1, [np.nan, 0.5, 1.5])
+    np.testing.assert_array_equal(FIVE[:1].concatenate(plain[:1]).positive_value_loss, [0.5, np.nan])
 
 
 def test_repr_is_short():

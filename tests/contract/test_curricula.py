@@ -21,6 +21,8 @@ FAST: dict[str, dict[str, Any]] = {
     "wb-spdl": {"episodes_per_update": 20, "n_particles": 30},
     "currot": {"episodes_per_update": 20, "n_particles": 30},
     "learning-progress": {"probe": 40},
+    "plr": {"buffer": 60},
+    "spgl": {"steps_per_iteration": 200},
     "doraemon": {"episodes_per_update": 30},
 }
 
@@ -94,6 +96,7 @@ CURRICULA: dict[str, Callable[[gd.Problem], Curriculum[Any]]] = {
     "gradient, adaptive": lambda problem: build("gradient", problem, pace="adaptive"),
     "gradient, compounding": lambda problem: build("gradient", problem, pace="compounding"),
     "gradient, particles": lambda problem: build("gradient", problem, pace="particles"),
+    "learnability, measured": lambda problem: build("learnability", problem, rollouts=1, candidates=20),
     "linear, adaptive": lambda problem: build("linear", problem, pace="adaptive"),
     **{f"{name}, source found": found(name, "source") for name in ("auto", "gradient", "currot", "spdl")},
     **{f"{name}, threshold found": found(name, "threshold") for name in ("auto", "gradient", "linear")},
@@ -113,6 +116,7 @@ PROBLEMS: dict[str, Callable[[], gd.Problem]] = {
 }
 REFUSALS = {  # of methods, and of what
     "spdl": "expected contexts without categories for SPDL",
+    "spgl": "expected contexts without categories for SPGL",
     "adr": "expected contexts without categories for ADR",
     "doraemon": "expected contexts without categories for DORAEMON",
     "return-lift": "expected numbers as contexts, got integers or categories; try Embedding or Product",
@@ -144,7 +148,11 @@ def report(state: gd.State, rng: np.random.Generator, n: int = 15) -> gd.Episode
     """Episodes of an agent that masters most contexts."""
     contexts = state.distribution.sample(rng, n)
     returns = np.where(rng.random(n) < 0.8, 10.0, 0.0) + rng.normal(size=n)
-    return gd.EpisodeBatch(contexts, np.maximum(returns, 0.0), rng.integers(10, 30, n), np.full(n, state.stage))
+    lengths, losses = rng.integers(10, 30, n), np.abs(returns - 8.0)
+    stages = np.full(n, state.stage)
+    return gd.EpisodeBatch(
+        contexts, np.maximum(returns, 0.0), lengths, stages, value_l1=losses, positive_value_loss=losses / 2
+    )
 
 
 def trail(curriculum: Curriculum, rounds: int = 14, seed: int = 0) -> list[gd.State]:
@@ -183,7 +191,7 @@ def test_empty_feedback_changes_nothing(curriculum: Curriculum, problem: gd.Prob
 def test_update_does_not_change_its_arguments(curriculum: Curriculum) -> None:
     state = trail(curriculum)[-1]
     episodes = report(state, np.random.default_rng(2), n=60)
-    before, columns = frozen(curriculum, state), [column.copy() for column in episodes.columns()]
+    before, columns = frozen(curriculum, state), [np.copy(column) for column in episodes.columns()]
     curriculum.update(state, episodes, np.random.default_rng(3))
     assert frozen(curriculum, state) == before
     for column, copy in zip(episodes.columns(), columns):
@@ -205,7 +213,7 @@ def test_a_saved_state_loads_to_the_same_bytes_and_continues_alike(curriculum: C
 def test_episodes_of_earlier_stages_are_no_error(curriculum: Curriculum, problem: gd.Problem) -> None:
     state = trail(curriculum)[-1]
     episodes = report(state, np.random.default_rng(6))
-    old = gd.EpisodeBatch(episodes.contexts, episodes.returns, episodes.lengths, np.zeros(len(episodes)))
+    old = episodes.with_stages(np.zeros(len(episodes)))
     after = curriculum.update(state, old, np.random.default_rng(7))
     assert problem.space.contains(after.distribution.points).all()
 

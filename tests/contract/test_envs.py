@@ -117,7 +117,8 @@ def test_its_facts_are_in_its_units(name):
     assert not any(word.isdigit() for word in mdp.context_space.names)
     target = mdp.target(np.random.default_rng(0))
     assert mdp.worst_return < target.weights @ mdp.best_return(target.points)
-    assert mdp.metric("l2").pairwise(target.points[:2], target.points[:3]).shape == (2, 3)
+    metric = gd.tasks.load(name).make_metric()
+    assert metric.pairwise(target.points[:2], target.points[:3]).shape == (2, 3)
     assert mdp.metric("unknown") is None
 
 

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.metrics import Euclidean, Graph, LearnedMetric, Matrix, Metric, TabularCMDP, contextual_distance
+from geodesic.contexts.levels import LevelSpace
+from geodesic.metrics import (
+    EditDistance,
+    Euclidean,
+    Graph,
+    LearnedMetric,
+    Matrix,
+    Metric,
+    TabularCMDP,
+    contextual_distance,
+)
 from geodesic.metrics.base import Fitted
 from geodesic.metrics.graph import Finite
 
@@ -13,6 +23,7 @@ STATES = np.arange(12)
 CHAIN = TabularCMDP(
     np.where(STATES > 0, -1.0, 0.0)[:, None], np.maximum(STATES - 1, 0)[:, None], STATES, contexts=POINTS
 )
+LEVELS = LevelSpace(5, most_walls=8)
 METRICS: dict[str, Metric] = {
     "euclidean": Euclidean(),
     "scaled": Euclidean([0.5, 2.0]),
@@ -20,6 +31,7 @@ METRICS: dict[str, Metric] = {
     "matrix": Matrix(np.linalg.norm(POINTS[:, None] - POINTS, axis=2), POINTS),
     "own": type("Own", (Metric,), {"pairwise": lambda self, x, y: 2 * Euclidean().pairwise(x, y)})(),
     "contextual": contextual_distance(CHAIN, np.zeros(12, dtype=int), 0.95),
+    "edit": EditDistance(LEVELS),
 }
 
 
@@ -28,38 +40,44 @@ def metric(request):
     return METRICS[request.param]
 
 
-def test_it_is_a_metric(metric):
+@pytest.fixture
+def points(metric):
+    """12 contexts that the metric is for."""
+    return LEVELS.draw(12, np.random.default_rng(0)) if isinstance(metric, EditDistance) else POINTS
+
+
+def test_it_is_a_metric(metric, points):
     assert isinstance(metric, Metric)
-    d = metric.pairwise(POINTS, POINTS)
+    d = metric.pairwise(points, points)
     assert d.shape == (12, 12)
     np.testing.assert_allclose(np.diagonal(d), 0, atol=1e-12)
     np.testing.assert_allclose(d, d.T, atol=1e-12)
     assert (d[:, None, :] <= d[:, :, None] + d[None] + 1e-9).all()
-    assert metric.plan_cost(POINTS, POINTS[:5]).shape == (12, 5)
+    assert metric.plan_cost(points, points[:5]).shape == (12, 5)
 
 
 @pytest.mark.parametrize("t", [0.0, 0.3, 1.0])
-def test_interpolation_keeps_all_the_mass(metric, t):
-    points, fractions = metric.interpolate(POINTS, POINTS[::-1], t)
-    assert points.shape == (*fractions.shape, 2)
+def test_interpolation_keeps_all_the_mass(metric, points, t):
+    parts, fractions = metric.interpolate(points, points[::-1], t)
+    assert parts.shape == (*fractions.shape, points.shape[1])
     assert (fractions >= 0).all()
     np.testing.assert_allclose(fractions.sum(axis=1), 1)
     if t in (0, 1):
-        mean = (points * fractions[..., None]).sum(axis=1)
-        np.testing.assert_allclose(mean, POINTS[::-1] if t else POINTS, atol=1e-12)
+        mean = (parts * fractions[..., None]).sum(axis=1)
+        np.testing.assert_allclose(mean, points[::-1] if t else points, atol=1e-12)
 
 
 def test_length_of_one_atom_is_its_distance(metric):
     assert metric.length(np.array([2.0]), np.array([1.0])) == pytest.approx(2.0)
 
 
-def test_a_path_has_exact_ends_and_the_length_of_the_transport(metric):
+def test_a_path_has_exact_ends_and_the_length_of_the_transport(metric, points):
     rng = np.random.default_rng(1)
-    source, target = (gd.Particles(POINTS, rng.dirichlet(np.ones(12))) for _ in range(2))
+    source, target = (gd.Particles(points, rng.dirichlet(np.ones(12))) for _ in range(2))
     path = gd.Geodesic(source, target, metric)
     assert path(0) is source
     assert path(1) is target
-    p = 1 if isinstance(metric, Finite) else 2
+    p = 1 if isinstance(metric, (Finite, EditDistance)) else 2
     assert path.length == pytest.approx(gd.wasserstein(source, target, metric, p), abs=1e-9)
     for a, b in ((0.0, 0.25), (0.25, 0.75), (0.5, 1.0)):
         assert gd.wasserstein(path(a), path(b), metric, p) == pytest.approx((b - a) * path.length, abs=1e-9)

@@ -1,6 +1,6 @@
 """Methods by name, class, function and object; your own curricula."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -176,6 +176,30 @@ class Nested(Curriculum[NestedState]):
 
     def update(self, state, episodes, rng):
         return state
+
+
+class Erring(Curriculum):
+    """Needs value losses, a source and a threshold."""
+
+    follows_threshold = True
+    needs_value_losses = True
+
+    def __init__(self, source, threshold):
+        self.source, self.threshold = source, threshold
+
+    def init(self, rng):
+        return State(self.source)
+
+    def update(self, state, episodes, rng):
+        return state
+
+
+@pytest.mark.parametrize(
+    "facts", [{}, {"source": "auto"}, {"threshold": "auto"}, {"source": "auto", "threshold": "auto"}]
+)
+def test_what_a_method_needs_is_known_before_its_source_and_threshold_are_found(facts):
+    for method, needed in ((Erring, True), ("gradient", False)):
+        assert build(method, replace(PROBLEM, score="return", **facts)).needs_value_losses is needed
 
 
 def test_states_of_dataclasses_are_saved_and_loaded():

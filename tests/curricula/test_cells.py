@@ -72,3 +72,11 @@ def test_bad_arguments(space, most, message):
     with pytest.raises(gd.GeodesicError) as caught:
         Cells(space, most)
     assert str(caught.value) == message
+
+
+def test_a_space_of_many_values_is_divided_along_the_first():
+    """NumPy's own functions for such indices end at 64 dimensions."""
+    cells = Cells(gd.ContextSpace(np.zeros(100), np.ones(100)), 8)
+    assert (cells.parts[:4], len(cells)) == ((2, 2, 2, 1), 8)
+    drawn = cells.draw(5, np.random.default_rng(0))
+    np.testing.assert_array_equal(cells.index(drawn), np.repeat(np.arange(8), 5))

@@ -9,7 +9,7 @@ import pytest
 import geodesic as gd
 from geodesic.contexts import rows_of
 from geodesic.curricula import AutoThreshold, HedgedGradient, Search, TargetOnly, build
-from geodesic.curricula.hedged import Trend
+from geodesic.curricula.hedged import Record, Trend
 from geodesic.errors import InvalidInput
 from geodesic.records import load_run
 from geodesic.runs import run
@@ -97,8 +97,8 @@ def late(contexts, count):
     return improving(contexts, max(count - 400, 0))
 
 
-def changes(shares):
-    return [after for before, after in pairwise(shares) if after != before]
+def changes(found):
+    return [after for before, after in pairwise(found) if after != before]
 
 
 def test_a_target_that_improves_from_the_start_is_trained_on_alone():
@@ -113,10 +113,9 @@ def test_training_on_the_target_alone_ends_when_it_stops_improving():
 
     found = shares_after(parked, 120)
     assert changes(found) == [[0.0, 1.0, 0.0], [0.85, 0.05, 0.1], [0.25, 0.5, 0.25]]
-    assert found.index([0.85, 0.05, 0.1]) * 20 < 2400  # the first block that lies wholly beyond 500 is the last one
 
 
-def test_a_target_that_is_solved_alone_keeps_its_share():
+def test_a_target_that_is_solved_alone_gets_most_of_the_steps():
     def learned(contexts, count):
         return np.where((contexts > 8.5).all(axis=1), min(count / 60, 8.0), 0.0)
 
@@ -128,22 +127,22 @@ def test_a_trend_needs_a_clear_gain_in_each_block_of_twice_the_size():
 
     def after(*blocks):
         trend = Trend(50)
-        for values in blocks:
-            for part in np.array_split(np.stack([np.zeros(len(values)), values], axis=1), 7):
+        for block in blocks:
+            for part in np.array_split(np.stack([np.zeros(len(block)), block], axis=1), 7):
                 trend = trend.observe(part, 20)
         return trend
 
-    def around(mean, count):
+    def values(mean, count):
         return mean + rng.normal(size=count)
 
-    rising = after(around(0, 50), around(2, 50), around(4, 100), around(6, 200))
+    rising = after(values(0, 50), values(2, 50), values(4, 100), values(6, 200))
     assert (rising.improved, rising.over, rising.size) == (True, False, 400)
-    assert after(around(0, 50), around(0, 50)).over
-    assert after(around(0, 50), around(2, 50), around(2, 100)).over
-    assert after(around(0, 50), around(200, 50), around(202, 100)).over  # less than a tenth of what was gained
+    assert after(values(0, 50), values(0, 50)).over
+    assert after(values(0, 50), values(2, 50), values(2, 100)).over
+    assert after(values(0, 50), values(200, 50), values(202, 100)).over  # less than a tenth of what was gained
     assert after(np.full(20, -100.0)).over  # episodes that are all alike teach nothing
     assert not after(np.full(10, -100.0)).over
-    assert after(around(0, 50), around(0, 50), around(9, 100)).over  # for good
+    assert after(values(0, 50), values(0, 50), values(9, 100)).over  # for good
 
 
 def test_a_trend_has_the_moments_of_its_block():
@@ -157,6 +156,26 @@ def test_a_trend_has_the_moments_of_its_block():
 
 def test_a_path_that_leads_nowhere_gives_way_to_a_target_that_improves():
     assert changes(shares_after(late)) == [[0.85, 0.05, 0.1], [0.25, 0.5, 0.25], [0.3, 0.6, 0.1]]
+
+
+def test_a_path_on_which_scores_rise_is_not_given_up_though_alpha_does_not():
+    def learned(contexts, count):
+        return np.where((contexts < 1.5).all(axis=1), 1e-5 * count, 0.0)
+
+    assert changes(shares_after(learned)) == [[0.85, 0.05, 0.1]]
+
+
+def test_scores_on_a_path_that_moved_are_compared_with_those_since_then():
+    record = Record()
+    for score in (1.0, 2.0, 9.0):
+        record = record.observe(np.full((20, 2), score), 20, clock=score)
+    assert (record.first.tolist(), record.best.tolist(), record.improved) == ([1.0, 1.0], [9.0, 9.0], 9.0)
+    record = record.restart().observe(np.full((10, 2), 3.0), 20, clock=10.0)
+    assert record.score == 6.0  # the latest 20, to look at
+    assert np.isnan(record.best).all()
+    for clock in (11.0, 12.0, 13.0):
+        record = record.observe(np.full((20, 2), clock - 8.0), 20, clock)
+    assert (record.first.tolist(), record.improved) == ([3.0, 3.0], 13.0)
 
 
 def test_where_nothing_makes_progress_hard_contexts_get_most_again():

@@ -84,6 +84,38 @@ def test_luck_looks_learnable():
     assert fraction_in(state, 7.5, 10.0) > 0.6
 
 
+def test_candidates_are_measured_and_trained_on_in_turn():
+    """Five contexts with rollouts of success rates 0, 1/4, 1/2, 3/4 and 1; then 20 episodes on the best one."""
+    method, rng = curriculum(space=CELLS, top=1, rollouts=4), np.random.default_rng(0)
+    state = method.init(rng)
+    assert state.kind == "explore"
+    contexts = np.repeat(np.arange(5.0), 4)
+    scores = np.ravel([[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]).astype(float)
+    state = method.update(state, episodes(contexts[:19], scores[:19]), rng)
+    assert (state.kind, state.stage) == ("explore", 0)
+    state = method.update(state, episodes(contexts[19:], scores[19:]), rng)
+    assert (state.kind, state.stage, state.event) == ("train", 1, "selected")
+    np.testing.assert_allclose(state.distribution.weights, [0.1, 0.1, 0.6, 0.1, 0.1])
+    late = method.update(state, episodes(contexts, scores, stage=0), rng)  # of the measurement, which is over
+    assert (late.stage, len(late.recent)) == (1, 0)
+    state = method.update(late, episodes(contexts, scores, stage=1), rng)
+    assert (state.kind, state.stage, state.event) == ("explore", 2, "new candidates")
+    np.testing.assert_allclose(state.distribution.weights, 0.2)
+
+
+def test_candidates_that_were_not_drawn_count_as_failures():
+    method = curriculum(space=CELLS, rollouts=1)
+    rate = method.rate(episodes([1, 1, 3, 99], [1.0, 0.0, 1.0, 1.0]), CELLS.support, 0.5)
+    assert rate.tolist() == [0.0, 0.5, 0.0, 1.0, 0.0]
+
+
+def test_with_rollouts_it_follows_the_edge_as_well():
+    method = curriculum(rollouts=4, candidates=50, top=5)
+    state = play(method, lambda c, number: 1 / (1 + np.exp(3 * (c - 6))), rounds=32)  # in turn, 10 to measure and 1
+    assert (state.kind, state.stage) == ("train", 5)
+    assert fraction_in(state, 5.0, 7.0) > 0.5
+
+
 def test_candidates_are_drawn_anew():
     first, second = (play(curriculum(), lambda c, number: c < 5, rounds=k).distribution.points for k in (1, 2))
     assert len(first) == len(second) == 1000

@@ -139,6 +139,8 @@ def test_one_update_equals_stable_baselines(kind, legacy):
         samples.advantage.reshape(ROLLOUT, N_ENVS), reference.rollout_buffer.advantages, atol=1e-5
     )
     np.testing.assert_allclose(samples.returns.reshape(ROLLOUT, N_ENVS), reference.rollout_buffer.returns, atol=1e-5)
+    errors = ours.value_errors(state, Transitions(*map(jnp.asarray, seen)), jax.random.PRNGKey(0))
+    np.testing.assert_allclose(errors, reference.rollout_buffer.advantages, atol=1e-5)
     after, metrics = ours.update(state, Transitions(*map(jnp.asarray, seen)), jax.random.PRNGKey(0))
     assert {"policy_loss", "value_loss", "entropy", "kl", "explained_variance"} == metrics.keys()
     reference._setup_learn(1)

@@ -165,6 +165,21 @@ def test_the_buffer_is_a_ring_and_time_limits_are_not_ends():
     np.testing.assert_array_equal(held.done, expected % 2 == 0)
 
 
+def test_value_errors_are_temporal_differences():
+    """Where all critics are 0, y - Q is the reward, plus what the entropy of the next action is worth."""
+    sac = SAC(n_envs=2, rollout=5, gamma=0.5, net=(8,))
+    state = sac.init(jax.random.PRNGKey(0), OBS, ACT)
+    agent = state.agent._replace(critic=jax.tree.map(jnp.zeros_like, state.agent.critic))
+    agent = agent._replace(target=agent.critic, log_alpha=jnp.float32(-100.0))
+    seen = rollout_of(1.0, n_envs=2)
+    errors = sac.value_errors(state._replace(agent=agent), seen, jax.random.PRNGKey(1))
+    np.testing.assert_allclose(errors, seen.reward, rtol=1e-6)
+    warm = state._replace(agent=agent._replace(log_alpha=jnp.float32(0.0)))
+    differences = np.asarray(sac.value_errors(warm, seen, jax.random.PRNGKey(1)) - seen.reward)
+    assert (differences[np.asarray(seen.terminated)] == 0).all()
+    assert (differences[np.asarray(seen.truncated)] != 0).all()
+
+
 def test_several_environments_share_the_buffer():
     sac = SAC(rollout=2, n_envs=3, batch_size=8, buffer_size=20, learning_starts=0)
     state = sac.init(jax.random.key(0), OBS, ACT)

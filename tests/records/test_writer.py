@@ -166,6 +166,21 @@ def test_snapshots_survive_a_checkpoint(folder):
     assert second.snapshot == {}
 
 
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [([[0.0, 1.0], [-3.0, 127.0]], "int8"), ([[0.5, 1.0]], "f8"), ([[128.0, 1.0]], "f8"), ([[-0.0, 1.0]], "f8")],
+)
+def test_points_of_small_integers_take_little_space_and_are_read_back_exactly(folder, values, dtype):
+    folder.stage(StageDistribution(0, 10, 0.0, Particles(values), {}), "train", "start", 0.0, 1.0)
+    folder.save({}, {})
+    with np.load(folder.path / "curriculum.npz") as file:
+        assert file["points"].dtype == dtype
+    (read,) = load_run(folder.path).curriculum
+    assert read.particles.points.tobytes() == np.array(values).tobytes()
+    again, _ = resumed(folder)
+    again.save({}, {})
+
+
 @pytest.mark.parametrize("change", [{"seed": 1}, {"options": {"step": 0.25}}, {"threshold": 3.0}, {"learner": "sac"}])
 def test_a_checkpoint_of_another_run_is_refused(folder, change):
     folder.stage(stage(0), "train", "start", 0.0, 1.0)

@@ -22,8 +22,9 @@ from geodesic.report import contexts, curves, figures, style
 from geodesic.report.contexts import distance_matrix
 from geodesic.report.scene import Scene
 from geodesic.report.stages import path_summary, progress, stages
+from geodesic.runs import plan as plans
 from geodesic.runs.plan import CurriculumPlan
-from geodesic.tasks import Plot, Task
+from geodesic.tasks import Plot, Task, load
 from run_folders import write_comparison, write_run
 
 GRID = np.array([[1, 1, 1, 1], [1, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 1]])
@@ -477,6 +478,7 @@ def room(d: int = 2, **plot: Any) -> Task:
 
 
 WALLS = ((-2.0, 2.0, 6.0, 6.0),)
+NONE = np.zeros((0, 2, 1))  # examples of a plan
 
 
 def test_stages_show_returns_path_choice_and_wall(tmp_path: Path) -> None:
@@ -578,7 +580,7 @@ def test_folders_with_cells_get_their_figures(tmp_path: Path) -> None:
     check(figures.write_comparison_figures(tmp_path, drawn), [*CURVES, "contexts.png"])  # cells have no paths.png
     check(figures.write_run_figures(run, drawn), ["run.png", "stages.png"])
     distances = np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
-    made = CurriculumPlan(drawn, "steps", (0, 1), {"linear": [source, target]}, 1.0, 0.0, distances, (), (), None)
+    made = CurriculumPlan(drawn, "steps", (0, 1), {"linear": [source, target]}, 1.0, 0.0, distances, (), (), None, NONE)
     check(figures.write_plan_figures(tmp_path, made), ["plan.png", "distances.png"])
 
 
@@ -626,8 +628,18 @@ def test_every_kind_of_contexts_has_its_figures(tmp_path: Path, drawn: Task) -> 
     run = run_of(tmp_path / "runs" / "gradient" / "seed-0", drawn, source, target)
     check(figures.write_run_figures(run, drawn), ["run.png", "contexts.png"])
     check(figures.write_comparison_figures(tmp_path, drawn), [*CURVES, "contexts.png"])
-    made = CurriculumPlan(drawn, "l2", (0, 1), {"gradient (l2)": [source, target]}, 1.0, 0.0, None, (), (), None)
+    made = CurriculumPlan(drawn, "l2", (0, 1), {"gradient (l2)": [source, target]}, 1.0, 0.0, None, (), (), None, NONE)
     check(figures.write_plan_figures(tmp_path, made), ["plan.png"])
+
+
+def test_contexts_with_pictures_are_drawn_on_their_way(tmp_path: Path) -> None:
+    made = plans.plan(load("levels"), (0.0, 0.5, 1.0))
+    check(figures.write_plan_figures(tmp_path, made), ["plan.png", "pictures.png"])
+    drawn = contexts.pictures(made.alphas, made.examples, made.task.plot.picture, "a title")
+    assert [axes.get_title() for axes in drawn.axes[:3]] == ["α = 0", "α = 0.5", "α = 1"]
+    assert len(drawn.axes) == 9
+    for axes, context in zip(drawn.axes, made.examples.reshape(9, -1)):
+        np.testing.assert_array_equal(axes.images[0].get_array(), made.task.plot.picture(context))
 
 
 def test_successes_are_not_drawn_twice(tmp_path: Path) -> None:

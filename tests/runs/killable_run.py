@@ -83,7 +83,7 @@ class InstantTrainer:
     def shapes(self):
         return {"device": archive.Header(np.dtype(float), (2,))}
 
-    def restore(self, arrays, distributions, stages):
+    def restore(self, arrays, distributions, stages, step):
         assert len(arrays) == self.runs
         self.state = [own["device"].copy() for own in arrays]
         self.distributions, self.stages = list(distributions), list(stages)

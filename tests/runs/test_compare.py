@@ -41,6 +41,24 @@ def test_a_run_is_the_same_alone_and_in_a_worker(tmp_path):
     assert contents(run_folder(tmp_path / "pool", configs[0])) == contents(tmp_path / "alone")
 
 
+class Jobs:
+    """Keeps the jobs instead of running them, all runs in one program where that is possible."""
+
+    def at_once(self, runs):
+        return runs
+
+    def run(self, jobs):
+        self.kept = jobs
+        return iter(())
+
+
+def test_methods_that_need_value_losses_train_in_programs_of_their_own(tmp_path):
+    jobs = Jobs()
+    compare(plan(tmp_path, ["uniform", "plr", "target-only", "plr:loss=l1"]), tmp_path, None, jobs)
+    labels = [{config.label for config in job.configs} for job in jobs.kept]
+    assert labels == [{"uniform", "target-only"}, {"plr", "plr:loss=l1"}]
+
+
 def test_a_comparison_runs_everything_once_and_keeps_finished_runs(tmp_path):
     configs = plan(tmp_path)
     reported = []

@@ -34,6 +34,9 @@ def test_one_wrong_value_is_refused_in_one_line(whole, forge):
         ({}, {"batch_members": ["x"]}, "its runs have other names"),
         ({}, {"segment": 2**31 - 1, "updates": 2**31 - 1}, "its counts are not those of a run of this budget"),
         ({}, {"updates": 7}, "its counts are not those of a run of this budget"),
+        ({}, {"step": 0}, "its step 0 is before the last one recorded"),
+        ({}, {"step": 1000, "segment": 2, "updates": 2}, "its counts are not those"),  # was not evaluated there
+        ({}, {"step": 10**6}, "its counts are not those of a run of this budget"),
         ({}, {"train_score": 10**400}, "as a number"),
     ],
 )  # fmt: skip

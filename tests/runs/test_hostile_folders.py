@@ -15,7 +15,7 @@ REPORTED = (
     "pipe at stages.csv", "link to a file at report.html", "layout /dev/zero", "n_envs 1000000000",
     "escape codes in names", "mathtext in names", "formula in names", "letters of another script in names",
     "episodes.csv of holes", "curriculum.npz of holes", "a name for every stage", "inf in a table",
-    "a folder like a temporary file",
+    "1e308 in the evaluations", "a folder like a temporary file",
 )  # fmt: skip
 
 

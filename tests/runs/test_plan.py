@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import geodesic as gd
@@ -55,3 +56,20 @@ def test_the_ends_of_the_path_are_source_and_target(alpha):
     task = load("maze")
     drawn = plan(task, (alpha,), "l2")
     assert drawn.paths[drawn.geodesic] == [task.target_particles if alpha else task.source_particles]
+
+
+def test_the_examples_of_a_plan_go_from_the_source_to_different_points_of_the_target():
+    drawn = plan(load("levels"), (0.0, 0.5, 1.0))
+    task = drawn.task
+    first, middle, last = drawn.examples.swapaxes(0, 1)
+    assert all((task.source_particles.points == each).all(axis=1).any() for each in first)
+    np.testing.assert_array_equal(last, task.target_particles.points[:3])
+    metric = task.make_metric()
+    whole, half = (np.diagonal(metric.pairwise(first, other)) for other in (last, middle))
+    assert (np.abs(half - whole / 2) <= 0.5).all()
+
+
+def test_a_plan_of_many_context_values_names_the_first():
+    line = plan(load("levels"), (0.0, 1.0)).lines()[1]
+    assert "start_row" in line
+    assert "wall_0_3 0.03, ... (173 in all), infeasible 0%" in line

@@ -102,9 +102,10 @@ def test_runs_that_cannot_train_at_once_are_refused(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_resuming_in_the_middle_gives_the_same_bytes(tmp_path):
-    run.start([quick()], [tmp_path / "whole"]).train()
-    batch = run.start([quick()], [tmp_path / "interrupted"])
+@pytest.mark.parametrize("method", ["gradient", "plr:buffer=20"])
+def test_resuming_in_the_middle_gives_the_same_bytes(tmp_path, method):
+    run.start([quick(method)], [tmp_path / "whole"]).train()
+    batch = run.start([quick(method)], [tmp_path / "interrupted"])
 
     def interrupt(index):
         batch.checkpoint_seconds = 0.0 if batch.step == 1000 else 1e9  # one more checkpoint, at step 1500
@@ -115,7 +116,7 @@ def test_resuming_in_the_middle_gives_the_same_bytes(tmp_path):
     with pytest.raises(Interrupted):
         batch.train()
     assert contents(tmp_path / "interrupted")["episodes.csv"] != contents(tmp_path / "whole")["episodes.csv"]
-    again = run.resume([quick()], [tmp_path / "interrupted"])
+    again = run.resume([quick(method)], [tmp_path / "interrupted"])
     assert again.step == 1500
     again.train()
     assert contents(tmp_path / "interrupted") == contents(tmp_path / "whole")

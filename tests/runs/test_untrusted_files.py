@@ -54,6 +54,7 @@ def folder(tmp_path, task, monkeypatch):
     batch.segment = 0
     for _ in range(2):
         batch._finish_segment()
+    batch._evaluate()
     batch.save()
     release(batch)
     generations(tmp_path / "run")[1].unlink()
@@ -282,6 +283,17 @@ def test_links_out_of_the_folder_are_not_followed(folder, task, name):
     (folder / name).symlink_to(folder.parent / "precious.csv")
     rewrite(folder, meta=tables())
     refused(folder, task)
+
+
+def test_a_link_that_takes_the_place_of_a_folder_during_a_run_is_not_followed(folder, task):
+    batch = run.resume([configure(task, "gradient:window=5")], [folder], task)
+    (folder / "checkpoint").rename(folder / "moved")
+    (folder.parent / "latest.npz").write_text("do not touch")
+    (folder / "checkpoint").symlink_to(folder.parent)
+    with pytest.raises(InvalidInput, match="checkpoint is a link"):
+        batch.save()
+    release(batch)
+    assert (folder.parent / "latest.npz").read_text() == "do not touch"
 
 
 def test_metadata_that_is_not_json_is_refused(folder, task):

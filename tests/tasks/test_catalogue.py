@@ -63,7 +63,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_built_in_tasks():
     assert set(BUILT_IN) == {
         "maze", "point-mass", "fetch-push", "u-maze", "e-maze", "sparse-goal", "point-mass-bimodal", "point-mass-nd",
-        "mountain-car", "four-rooms", "unlock-pickup",
+        "mountain-car", "four-rooms", "unlock-pickup", "levels",
     }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from geodesic.training.collector import EpisodeCollector
+from geodesic.training.collector import EpisodeCollector, ErrorSums
 
 
 def add(collector, ended, total=1.0, **values):
@@ -60,3 +60,19 @@ def test_episodes_may_be_added_by_several_threads():
     for thread in threads:
         thread.join()
     assert collector.batch().ended.tolist() == list(range(1, 1601))
+
+
+def test_value_errors_are_summed_along_each_episode():
+    """Two environments, three steps at a time; episodes end at different steps, one of them after the first call."""
+    sums = ErrorSums(2)
+    first = sums.add(
+        np.array([[1.0, -1.0], [-2.0, 3.0], [5.0, 0.5]]), np.array([[False, False], [True, False], [False, False]])
+    )
+    assert first.tolist() == [[3.0, 1.0]]
+    assert sums.running.tolist() == [[5.0, 5.0], [4.5, 3.5]]
+    again = ErrorSums(2, sums.running)
+    for each in (sums, again):
+        second = each.add(np.array([[-1.0, 0.5], [2.0, -1.0]]), np.array([[True, True], [False, True]]))
+        assert second.tolist() == [[6.0, 5.0], [5.0, 4.0], [1.0, 0.0]]
+        assert each.running.tolist() == [[2.0, 2.0], [0.0, 0.0]]
+    assert sums.add(np.zeros((1, 2)), np.zeros((1, 2), bool)).shape == (0, 2)

@@ -7,12 +7,13 @@ import pytest
 import geodesic as gd
 from geodesic.envs.maze import Maze
 from geodesic.envs.point_mass import PointMass
-from geodesic.errors import InvalidInput
+from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.learners.ppo import PPO
 from geodesic.learners.sac import SAC
 from geodesic.training.agents import stack
+from geodesic.training.collector import ErrorSums
 from geodesic.training.compiled import CompiledTrainer, columns_of
-from geodesic.training.program import CAPACITY, Log, Program, as_sampler, sample
+from geodesic.training.program import CAPACITY, Log, Program, as_sampler, sample, sum_errors
 
 KEYS = np.array([[0, 1], [0, 2]], np.uint32)
 
@@ -229,7 +230,50 @@ def test_a_segment_result_has_the_start_of_every_episode_and_of_the_earliest_run
             assert np.isnan(episodes.discounted).all()
 
 
-def test_a_restored_trainer_continues_like_an_uninterrupted_one(two_envs):
+class RewardErrors(PPO):
+    """PPO whose value errors are the rewards plus 0.25 in one environment of two."""
+
+    def value_errors(self, state, transitions, key):
+        return transitions.reward + np.array([0.0, 1.25])
+
+
+@pytest.fixture(scope="module")
+def erring():
+    """Episodes last for up to two rollouts."""
+    return Program(Maze(), RewardErrors(rollout=50, n_envs=2, batch_size=50, epochs=1), 4, 5, "stochastic", None, True)
+
+
+def test_value_losses_are_means_over_the_steps_of_an_episode(erring):
+    """Each step's reward is -1, so the errors are -1 in the first environment and 0.25 in the second."""
+    target = erring.mdp.target(np.random.default_rng(0))
+    _, results = trained(erring, [0, 1], [target, target], 4)
+    for run in range(2):
+        episodes = [both[run].episodes for both in results]
+        whole = episodes[0].concatenate(episodes[1]).concatenate(episodes[2]).concatenate(episodes[3])
+        second = whole.ended % 2 == 0
+        assert 0 < second.sum() < len(second)
+        assert whole.lengths.max() > 50
+        np.testing.assert_allclose(whole.value_losses("l1"), np.where(second, 0.25, 1.0), rtol=1e-6)
+        np.testing.assert_allclose(whole.value_losses("positive"), np.where(second, 0.25, 0.0), rtol=1e-6)
+
+
+def test_sums_of_errors_are_those_of_the_host():
+    rng = np.random.default_rng(0)
+    errors, ended, running = rng.normal(size=(40, 3)), rng.random((40, 3)) < 0.2, rng.random((3, 2))
+    after, each = sum_errors(np.float32(running), np.float32(errors), ended)
+    host = ErrorSums(3, running)
+    np.testing.assert_allclose(np.asarray(each)[ended], host.add(errors, ended), rtol=1e-5)
+    np.testing.assert_allclose(after, host.running, rtol=1e-5)
+
+
+def test_a_program_without_value_errors_has_nothing_of_them(two_envs, erring):
+    shapes = [CompiledTrainer(each, gd.Particles([[0.0, 0.0]])).shapes() for each in (two_envs, erring)]
+    assert set(shapes[1]) - set(shapes[0]) == {"device.errors"}
+
+
+@pytest.mark.parametrize("kind", ["two_envs", "erring"])
+def test_a_restored_trainer_continues_like_an_uninterrupted_one(request, kind):
+    two_envs = request.getfixturevalue(kind)
     rng = np.random.default_rng(0)
     source, target = two_envs.mdp.source(rng), two_envs.mdp.target(rng)
     whole, _ = trained(two_envs, [0, 1], [source, target], 2)
@@ -237,7 +281,9 @@ def test_a_restored_trainer_continues_like_an_uninterrupted_one(two_envs):
     after = train(whole, 2, 2)
     again = CompiledTrainer(two_envs, target)
     again.prepare(2)
-    again.restore(kept, [source, target], [0, 0])
+    with pytest.raises(CheckpointError, match="a running episode has impossible numbers"):
+        again.restore(kept, [source, target], [0, 0], 0)
+    again.restore(kept, [source, target], [0, 0], 800)
     for ours, theirs in zip(train(again, 2, 2), after):
         for run in range(2):
             assert ours[run].earliest_running == theirs[run].earliest_running

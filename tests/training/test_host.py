@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,14 @@ import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.errors import GeodesicError, RunFailed
+from geodesic.errors import CheckpointError, GeodesicError, RunFailed
+from geodesic.records import checkpoint, checkpoint_path
 from geodesic.records.reader import load_run
 from geodesic.runs import run
+from geodesic.training.agents import refuse_without_errors
 from geodesic.training.configure import configure
+from geodesic.training.env_runner import COUNTS
+from geodesic.training.host import HostTrainer
 
 
 class Walk(gym.Env[Any, Any]):
@@ -107,11 +111,52 @@ def test_a_run_does_not_depend_on_runs_that_train_at_once(tmp_path: Path, learne
     assert files(alone) == files(together)
 
 
+@dataclass(frozen=True)
+class RewardErrors(gd.PPO):
+    """PPO whose value errors are the rewards."""
+
+    def value_errors(self, state: Any, transitions: Any, key: Any) -> Any:
+        return transitions.reward
+
+
+def test_value_losses_are_means_over_the_steps_of_an_episode() -> None:
+    """A step costs 0.1, and the one that reaches the goal gives 0.9."""
+    learner = RewardErrors(n_envs=3, rollout=5, batch_size=15, epochs=1, net=(8,))
+    config = configure(task := walk_task(SavableWalk), "plr", 0, 480, learner=PPO).replace(segment=2)
+    trainer = HostTrainer(task, learner, config, value_errors=True)
+    trainer.prepare(2)
+    trainer.begin([0, 1], [task.source_particles] * 2)
+    for before in range(0, 480, 30):
+        for result in trainer.finish_segment(before):
+            assert result is not None
+            episodes = result.episodes
+            there = episodes.successes * 0.9 / np.maximum(episodes.lengths, 1)
+            expected = 0.1 * (1 - episodes.successes / np.maximum(episodes.lengths, 1)) + there
+            if len(episodes):
+                np.testing.assert_allclose(episodes.value_losses("l1"), expected, rtol=1e-5)
+                np.testing.assert_allclose(episodes.value_losses("positive"), there, rtol=1e-5)
+
+
+@dataclass(frozen=True)
+class Silent:
+    """A learner that does not report value errors."""
+
+    n_envs: int = 1
+    rollout: int = 10
+
+
+def test_a_learner_without_value_errors_is_refused_for_methods_that_need_them() -> None:
+    with pytest.raises(GeodesicError, match=r"expected a learner that reports value errors .*, got Silent; try PPO or"):
+        refuse_without_errors(Silent())  # type: ignore[arg-type]
+    refuse_without_errors(PPO)
+
+
+@pytest.mark.parametrize("method", ["gradient", "plr:buffer=20"])
 @pytest.mark.parametrize("learner", [SAC, PPO], ids=["sac", "ppo"])
-def test_a_resumed_run_writes_the_same_bytes(tmp_path: Path, learner: Any) -> None:
+def test_a_resumed_run_writes_the_same_bytes(tmp_path: Path, learner: Any, method: str) -> None:
     """Interrupted in the middle of episodes."""
     task = walk_task(SavableWalk)
-    config = configure(task, "gradient", 0, 480, learner=learner)
+    config = configure(task, method, 0, 480, learner=learner)
     config = config.replace(segment=60 // (learner.rollout * learner.n_envs), eval_every=2)
     run.start([config], [tmp_path / "whole"], task).train()
     batch = run.start([config], [tmp_path / "resumed"], task)
@@ -129,6 +174,18 @@ def test_a_resumed_run_writes_the_same_bytes(tmp_path: Path, learner: Any) -> No
         run.extend(tmp_path / "resumed", None, task).train()
     assert files(tmp_path / "resumed") == files(tmp_path / "whole")
     assert len(files(tmp_path / "whole")["episodes.csv"].splitlines()) > 30
+
+
+def test_a_running_episode_that_is_longer_than_the_run_is_refused(tmp_path: Path) -> None:
+    (folder,) = trained(walk_task(SavableWalk), PPO, tmp_path, steps=60)
+    kept = checkpoint.load(checkpoint_path(folder))
+    counts = kept.arrays["env/0/counts"].copy()
+    counts[COUNTS.index("length")] = kept.count("step") // PPO.n_envs + 1
+    checkpoint.save(checkpoint_path(folder), {**kept.arrays, "env/0/counts": counts}, kept.meta)
+    before = files(folder)
+    with pytest.raises(CheckpointError, match="a running episode has impossible numbers"):
+        run.extend(folder, 360, walk_task(SavableWalk))
+    assert files(folder) == before
 
 
 def test_an_environment_that_cannot_be_saved_resumes_with_new_episodes_and_a_warning(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_resumed_run_warns_where_an_uninterrupted_one_does_and_leaves_the_same
     expected = train(whole, 20, score, lambda k: 1.0)
     broken = opened(tmp_path / "broken")
     found = train(broken, stop, score, lambda k: 1.0)
-    broken.checkpoint({})
+    broken.checkpoint({}, step=stop * SEGMENT)
     train(broken, 3, score, lambda k: 1.0, from_segment=stop)  # after the checkpoint: dropped
     broken.close()
     broken = opened(tmp_path / "broken")
@@ -142,7 +142,7 @@ def test_a_resumed_run_warns_where_an_uninterrupted_one_does_and_leaves_the_same
 def test_a_table_that_cannot_be_read_does_not_stop_a_resumed_run(tmp_path, monkeypatch):
     session = opened(tmp_path / "run")
     train(session, 2, lambda k, contexts: 3.0, lambda k: 1.0)
-    session.checkpoint({})
+    session.checkpoint({}, step=2 * SEGMENT)
     session.close()
 
     def damaged(folder):

@@ -10,7 +10,7 @@ import geodesic as gd
 from geodesic.analysis.outcomes import jumping
 from geodesic.analysis.verdict import verdict_of
 from geodesic.errors import CheckpointError, InvalidInput, RunWarning
-from geodesic.records import RunFolder, load_run, read_config
+from geodesic.records import RunFolder, checkpoint, checkpoint_path, load_run, read_config
 from geodesic.records.files import read_json
 from geodesic.training.configure import configure, objects_of
 from geodesic.training.session import CurriculumSession, TrainingStats, continue_run
@@ -124,15 +124,15 @@ def test_a_finished_run_has_a_summary(tmp_path):
 def test_a_resumed_session_continues_from_its_checkpoint(tmp_path):
     session = opened(tmp_path / "run")
     observe(session, batch([0, 1, 2, 3]), 40)
-    session.observe(batch([5, 6], stage=1), 60, earliest_running=4)  # these wait
-    session.checkpoint({AGENT + "weights": np.arange(3.0)}, step=60)
+    session.observe(batch([5, 6], stage=1), 70, earliest_running=4)  # these wait
+    session.checkpoint({AGENT + "weights": np.arange(3.0)}, step=70)
     before = session.state, session.train_score
     observe(session, batch([4, 7, 8, 9], stage=1), 100)  # after the checkpoint: dropped
     session.write()
     assert session.state.stage == 2
     session.close()
     again = opened(tmp_path / "run")
-    assert again.restored.count("step") == 60
+    assert again.restored.count("step") == 70
     assert again.restored.arrays[AGENT + "weights"].tolist() == [0.0, 1.0, 2.0]
     assert (again.state.stage, again.state.alpha, again.train_score) == (1, before[0].alpha, before[1])
     np.testing.assert_array_equal(again.state.distribution.points, before[0].distribution.points)
@@ -163,11 +163,11 @@ def test_the_same_batches_after_a_resume_leave_the_same_files(tmp_path):
         session = opened(tmp_path / name)
         for k in range(5):
             if k == stop:
-                session.checkpoint({}, step=k)
+                session.checkpoint({}, step=30 * k)
                 session.close()
                 session = opened(tmp_path / name)
             session.observe(batch([3 * k, 3 * k + 2], stage=session.state.stage), 30 * k + 30, 3 * k + 1)
-        session.checkpoint({}, step=5)
+        session.checkpoint({}, step=150)
         session.finish(150)
         session.close()
     for name in ("episodes.csv", "stages.csv"):
@@ -220,7 +220,7 @@ def test_a_folder_with_another_run_is_refused_and_unchanged(tmp_path):
 
 def test_a_run_may_be_extended(tmp_path):
     session = opened(tmp_path / "run")
-    session.checkpoint({}, step=1000)
+    session.checkpoint({}, step=0)
     session.finish(1000)
     session.close()
     longer = CONFIG.replace(steps=2000)
@@ -233,7 +233,7 @@ def test_a_run_may_be_extended(tmp_path):
 
 def test_an_extended_run_keeps_its_evaluations_unless_the_task_states_others(tmp_path):
     session = opened(tmp_path / "run", CONFIG.replace(eval_every=7, eval_episodes=11))
-    session.checkpoint({}, step=1000)
+    session.checkpoint({}, step=0)
     session.close()
     longer = continue_run(CONFIG.replace(steps=2000, eval_every=3, eval_episodes=5), tmp_path / "run", TASK)
     assert (longer.steps, longer.eval_every, longer.eval_episodes) == (2000, 7, 11)
@@ -294,3 +294,33 @@ def test_an_unnamed_task_with_other_contexts_is_another_run(tmp_path):
     config = configure(other, "gradient:step=0.5:window=4", steps=1000, backend="own")
     with pytest.raises(InvalidInput, match=r"holds another run \(it differs in task\)"):
         CurriculumSession.open(config, other, tmp_path / "run", objects=objects_of(other), unchecked=AGENT)
+
+
+@pytest.mark.parametrize(
+    ("meta", "reason"),
+    [
+        ({"step": 39}, "its step 39 is before the last one recorded"),
+        ({"step": 41}, "expected step 40, where its last episode ended, got 41"),
+        ({"updates": 5}, "expected at most 4 updates, one for each episode, got 5"),
+        ({"evaluated": 1}, "expected its last evaluation at step 40, got another step"),
+        (
+            {"best": {"recent": [2.0], "score": 2.0, "step": 41}},
+            "its best policy is of a step after its last evaluation",
+        ),
+    ],
+)
+def test_counts_that_contradict_the_tables_are_refused(tmp_path, meta, reason):
+    session = opened(tmp_path / "run")
+    observe(session, batch([0, 1, 2, 3]), 40)
+    session.log_evaluation(40, evaluation(1.0, 3.0))
+    session.checkpoint({}, step=40, evaluated=41)
+    observe(session, batch([4, 5], stage=1), 60)  # after the checkpoint
+    session.write()
+    session.close()
+    path = checkpoint_path(tmp_path / "run")
+    kept = checkpoint.load(path)
+    checkpoint.save(path, kept.arrays, {**kept.meta, **meta})
+    with pytest.raises(CheckpointError, match=reason):
+        opened(tmp_path / "run")
+    checkpoint.save(path, kept.arrays, kept.meta)
+    opened(tmp_path / "run").close()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.errors import InvalidInput, RunFailed
-from geodesic.records import load_run
+from geodesic.errors import CheckpointError, InvalidInput, RunFailed
+from geodesic.records import checkpoint, checkpoint_path, load_run
 from geodesic.training.teacher import MOST, PATIENCE, PendingContexts, SampledContexts
 from mixed_walk import mixed_walk
 
@@ -186,6 +186,19 @@ def test_a_refused_report_changes_nothing(report, message):
     assert teacher.step == 1
 
 
+def test_value_losses_reach_methods_that_need_them():
+    teacher = gd.Teacher(task(), "plr:buffer=8:fill=0.5:episodes_per_update=4")
+    contexts = teacher.sample(4)
+    with pytest.raises(InvalidInput, match="expected value_l1 or positive_value_loss of each episode for this method"):
+        teacher.report(contexts, np.ones(4), np.ones(4))
+    with pytest.raises(InvalidInput, match="expected positive_value_loss >= 0, got -1"):
+        teacher.report(contexts, np.ones(4), np.ones(4), positive_value_loss=[0.0, 1.0, -1.0, 2.0])
+    assert teacher.step == 0
+    assert teacher.report(contexts, np.ones(4), np.ones(4), positive_value_loss=[0.0, 1.0, 3.0, 2.0])
+    assert teacher.distribution.weights[:4].argmax() == 2
+    np.testing.assert_array_equal(teacher.distribution.points[:4], contexts)
+
+
 def test_the_score_of_the_task_decides_and_is_required():
     success = gd.Teacher(task(threshold=0.5, score="success"), "gradient:step=0.5:window=4")
     contexts = success.sample(4)
@@ -264,6 +277,35 @@ def test_a_saved_agent_is_kept_until_it_is_saved_again(tmp_path, monkeypatch):
     practise(second, 1)
     second.close()
     assert gd.Teacher(task(), out=tmp_path).restored["weights"].tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("forged", "reason"),
+    [
+        ({"started": 13}, "an episode began before its context was sampled"),
+        ({"samples": 16}, "expected samples as a count, got 16"),
+        ({"step": 104}, "its step 104 is before the last one recorded"),
+        ({"step": 10**6}, "expected step 105, where its last episode ended, got 1000000"),
+        ({"evaluated": 105}, "expected its last evaluation at step 105, got another step"),
+        ({"evaluated": 0}, "expected its last evaluation at step 105, got another step"),
+    ],
+)
+def test_counts_that_contradict_the_tables_are_refused(tmp_path, forged, reason):
+    teacher = gd.Teacher(task(), out=tmp_path)
+    practise(teacher, 2)
+    first, second = teacher.sample(1), teacher.sample(4)  # the first is still running
+    teacher.report(second, np.full(4, 20.0), np.array([7, 7, 7, 14]))
+    teacher.evaluation([1.0])
+    teacher.close()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    kept = checkpoint.load(checkpoint_path(tmp_path))
+    assert (kept.count("started"), kept.count("samples"), len(first)) == (15, 4, 1)
+    checkpoint.save(checkpoint_path(tmp_path), kept.arrays, {**kept.meta, **forged})
+    with pytest.raises(CheckpointError, match=reason):
+        gd.Teacher(task(), out=tmp_path)
+    checkpoint_path(tmp_path).write_bytes(before[checkpoint_path(tmp_path)])
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
+    gd.Teacher(task(), out=tmp_path).close()
 
 
 def test_a_folder_has_one_teacher_at_a_time(tmp_path):

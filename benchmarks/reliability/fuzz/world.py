@@ -124,13 +124,16 @@ def batch(n: int = 30, d: int = 2, size: float = 1.0, stage: int = 0, seed: int 
     draws = rng(seed)
     points = draws.uniform(0, 3, (n, d))
     returns = size * np.where(draws.random(n) < 0.8, 10.0, 0.0) + draws.normal(size=n)
-    return gd.EpisodeBatch(points, returns, draws.integers(1, 90, n), np.full(n, stage))
+    lengths, losses = draws.integers(1, 90, n), draws.exponential(size=n)
+    return gd.EpisodeBatch(points, returns, lengths, np.full(n, stage), value_l1=losses, positive_value_loss=losses / 2)
 
 
 FAST: dict[str, dict[str, Any]] = {
     "alp-gmm": {"fit_rate": 30, "particles": 100},
     "goal-gan": {"pretrain_steps": 10, "fit_steps": 3, "particles": 50},
     "spdl": {"steps_per_iteration": 200, "particles": 50},
+    "spgl": {"steps_per_iteration": 200, "particles": 50},
+    "plr": {"buffer": 20, "particles": 50},
     "wb-spdl": {"episodes_per_update": 20, "n_particles": 30},
     "currot": {"episodes_per_update": 20, "n_particles": 30},
 }
@@ -142,7 +145,7 @@ def lived(method: Any, given: Any, options: Any, episodes: Any) -> Any:
     state = curriculum.init(rng())
     for count, each in enumerate(episodes):
         if isinstance(each, gd.EpisodeBatch):
-            each = gd.EpisodeBatch(*each.columns()[:3], np.full(len(each), state.stage))
+            each = each.with_stages(np.full(len(each), state.stage))
         state = curriculum.update(state, each, rng(count))
     return curriculum.load(curriculum.save(state))
 

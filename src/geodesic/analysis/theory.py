@@ -176,8 +176,8 @@ def _steps(problems: Sequence[AnyProblem]) -> Iterator[Step[AnyProblem]]:
                 yield Step(problem, count, before, after)
 
 
-def _error(part: str, claim: str, sentence: str, errors: list[float], remark: str = "") -> Finding:
-    return Finding(part, claim, sentence, len(errors), max(errors), ROUNDING, remark)
+def _error(part: str, claim: str, sentence: str, errors: list[float]) -> Finding:
+    return Finding(part, claim, sentence, len(errors), max(errors), ROUNDING)
 
 
 def _bound(part: str, claim: str, sentence: str, sides: list[Sides], remark: str = "") -> Finding:

@@ -29,6 +29,8 @@ from geodesic.errors import InvalidInput
 
 Score = Literal["return", "discounted_return", "success"]
 SCORES: tuple[str, ...] = get_args(Score)
+ValueLoss = Literal["l1", "positive"]
+LOSS_COLUMNS = {"l1": "value_l1", "positive": "positive_value_loss"}
 SCORE_NAMES = {"return": "return", "discounted_return": "discounted return", "success": "success rate"}
 
 
@@ -46,6 +48,10 @@ class EpisodeBatch:
             (default: all).
         started: When each episode began (n,): integers that put the episodes of a run in order (default: 0).
         ended: The environment step (n,) of the run at which each episode ended (default: 0).
+        value_l1: The mean absolute error (n,) of the learner's value function along each episode, such as its
+            advantages; NaN where unknown (default: not reported).
+        positive_value_loss: The mean (n,) of max(error, 0), where the agent earned more than its value function
+            expected, likewise.
 
     Raises:
         InvalidInput: If a column has another shape, or values that are not finite.
@@ -65,6 +71,8 @@ class EpisodeBatch:
     successes: FloatArray
     started: IntArray
     ended: IntArray
+    value_l1: FloatArray | None
+    positive_value_loss: FloatArray | None
 
     def __init__(
         self,
@@ -76,6 +84,8 @@ class EpisodeBatch:
         successes: ArrayLike | None = None,
         started: ArrayLike | None = None,
         ended: ArrayLike | None = None,
+        value_l1: ArrayLike | None = None,
+        positive_value_loss: ArrayLike | None = None,
     ) -> None:
         points = as_array(contexts, "contexts", "an array of numbers of shape (n, d)")
         if points.size:
@@ -92,6 +102,8 @@ class EpisodeBatch:
             successes=as_successes(successes, n),
             started=check_integers(0 if started is None else started, "started", n),
             ended=check_integers(0 if ended is None else ended, "ended", n),
+            value_l1=loss_column(value_l1, "value_l1", n),
+            positive_value_loss=loss_column(positive_value_loss, "positive_value_loss", n),
         )
         if (self.lengths < 0).any():
             raise InvalidInput(f"expected lengths >= 0, got {self.lengths.min()}")
@@ -105,7 +117,7 @@ class EpisodeBatch:
 
     def __getitem__(self, index: Any) -> EpisodeBatch:
         rows = slice(index, index + 1 or None) if isinstance(index, int) and -len(self) <= index < len(self) else index
-        return self._of(column[rows] for column in self.columns())
+        return self._of(None if column is None else column[rows] for column in self.columns())
 
     @classmethod
     def empty(cls, dim: int) -> EpisodeBatch:
@@ -147,6 +159,45 @@ class EpisodeBatch:
             InvalidInput: If the episodes do not have that score.
         """
         return np.where(np.isnan(self.successes), self.scores(kind) > threshold, self.successes)
+
+    def value_losses(self, kind: ValueLoss) -> FloatArray:
+        """How far the learner's value function was off in each episode.
+
+        Args:
+            kind: `"l1"` for `value_l1`, or `"positive"` for `positive_value_loss`.
+
+        Returns:
+            The losses (n,), at least 0.
+
+        Raises:
+            InvalidInput: If the episodes do not have them.
+        """
+        column: FloatArray | None = getattr(self, LOSS_COLUMNS[as_name(kind, "loss", tuple(LOSS_COLUMNS))])
+        if column is None or np.isnan(column).any():
+            raise InvalidInput(
+                f"expected the learner's {LOSS_COLUMNS[kind]} for each episode, got none; try PPO or SAC with the "
+                "backend jax, an on-policy algorithm of Stable-Baselines3, or Teacher.report with this column"
+            )
+        return column
+
+    def with_value_errors(self, sums: ArrayLike) -> EpisodeBatch:
+        """The same episodes with value losses.
+
+        Args:
+            sums: The sums (n, 2) of |error| and of max(error, 0) over the steps of each episode.
+
+        Returns:
+            A batch that shares the other columns.
+
+        Raises:
+            InvalidInput: If the sums have another shape, or are negative or infinite.
+        """
+        given = as_array(sums, "sums")
+        if given.shape != (len(self), 2):
+            raise InvalidInput(f"expected sums of shape ({len(self)}, 2), got shape {given.shape}")
+        means = given / np.maximum(self.lengths, 1)[:, None]
+        losses = {name: loss_column(column, name, len(self)) for name, column in zip(LOSS_COLUMNS.values(), means.T)}
+        return self._of({**dict(zip(COLUMNS, self.columns())), **losses}.values())
 
     def with_stages(self, stages: ArrayLike) -> EpisodeBatch:
         """The same episodes with other stages.
@@ -191,14 +242,14 @@ class EpisodeBatch:
         if self.contexts.shape[1] != other.contexts.shape[1]:
             dims = f"{self.contexts.shape[1]} and {other.contexts.shape[1]}"
             raise InvalidInput(f"expected episodes in contexts of one dimension, got {dims}")
-        return self._of(np.concatenate(pair) for pair in zip(self.columns(), other.columns()))
+        return self._of(_joined(*pair, len(self), len(other)) for pair in zip(self.columns(), other.columns()))
 
-    def columns(self) -> tuple[Array, ...]:
-        """The arrays, in the order of `COLUMNS`."""
+    def columns(self) -> tuple[Array | None, ...]:
+        """The arrays, in the order of `COLUMNS`; None for value losses that were not reported."""
         return tuple(getattr(self, name) for name in COLUMNS)
 
     @classmethod
-    def _of(cls, columns: Iterable[Array]) -> EpisodeBatch:
+    def _of(cls, columns: Iterable[Array | None]) -> EpisodeBatch:
         """A batch from columns that were checked before."""
         batch = object.__new__(cls)
         vars(batch).update(zip(COLUMNS, columns))
@@ -206,6 +257,23 @@ class EpisodeBatch:
 
 
 COLUMNS = tuple(field.name for field in fields(EpisodeBatch))
+
+
+def loss_column(values: ArrayLike | None, name: str, n: int) -> FloatArray | None:
+    """Losses (n,) of at least 0, NaN where unknown; None if they were not reported."""
+    if values is None:
+        return None
+    column = as_column(np.atleast_1d(as_array(values, name)), name, n)
+    if (column < 0).any():
+        raise InvalidInput(f"expected {name} >= 0, got {np.nanmin(column):g}")
+    return column
+
+
+def _joined(one: Array | None, other: Array | None, n: int, m: int) -> Array | None:
+    """Two parts of a column, of n and m episodes; NaN where only one of them was reported."""
+    if one is None and other is None:
+        return None
+    return np.concatenate([np.full(n, np.nan) if one is None else one, np.full(m, np.nan) if other is None else other])
 
 
 def score_column(kind: str, returns: FloatArray, discounted: FloatArray, successes: FloatArray) -> FloatArray:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geodesic.checks import FloatArray, IntArray, String, as_array, as_strings, as_vector, check_fields, within
+from geodesic.checks import (
+    FloatArray,
+    IntArray,
+    String,
+    as_array,
+    as_function,
+    as_strings,
+    as_vector,
+    check_fields,
+    within,
+)
 from geodesic.contexts.space import ContextSpace
 from geodesic.errors import InvalidInput, short_repr
 
 Box = tuple[float, float, float, float]  # x0, y0, x1, y1
+Picture = Callable[[FloatArray], NDArray[np.uint8]]  # a context (d,) -> (height, width, 3)
 
 
 def _as_cells(values: ArrayLike, name: str) -> IntArray:
@@ -34,6 +46,7 @@ class Plot:
         cells: An array (rows, columns) of 0 (free) and 1 (wall). Contexts are then (row, column).
         order: A number for each support point of a discrete space, by which distance matrices are sorted.
         ordered_by: What that number is, for the label.
+        picture: Draws a context (d,) as a picture (height, width, 3) of bytes, where that says more than its values.
 
     Raises:
         InvalidInput: If a value has another shape or type.
@@ -46,6 +59,7 @@ class Plot:
     cells: Annotated[IntArray, _as_cells] | None = None
     order: Annotated[FloatArray, as_vector] | None = None
     ordered_by: String = ""
+    picture: Annotated[Picture, as_function] | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -26,7 +26,7 @@ from geodesic.checks import (
 from geodesic.contexts import values as kinds
 from geodesic.contexts.particles import Particles
 from geodesic.contexts.values import Part, Real, Side, Values
-from geodesic.errors import InvalidInput, short_repr
+from geodesic.errors import InvalidInput, short_repr, some
 
 if TYPE_CHECKING:
     from scipy.spatial import cKDTree
@@ -456,7 +456,7 @@ class ContextSpace:
             f"{name} {low:g} ... {high:g}" + (f" ({kinds.describe(values)})" if isinstance(values, tuple) else "")
             for name, values, low, high in sides
         ]
-        return f"{', '.join(words)} and on whole steps of integers and categories"
+        return f"{some(words)} and on whole steps of integers and categories"
 
     def inside(self, points: FloatArray) -> Particles:
         """Make particles of equal weight from points of the relaxed space, which are rounded to contexts.

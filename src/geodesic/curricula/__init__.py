@@ -24,9 +24,12 @@ from geodesic.curricula.gradient.paces import AdaptivePace, FixedStep, Pace, Per
 from geodesic.curricula.hedged import HedgedGradient
 from geodesic.curricula.learnability import Learnability
 from geodesic.curricula.learning_progress import LearningProgress
+from geodesic.curricula.plr import PLR
 from geodesic.curricula.procurl_target import ProCuRLTarget
 from geodesic.curricula.search import Search
 from geodesic.curricula.spdl import SPDL
+from geodesic.curricula.spgl import SPGL
+from geodesic.curricula.vds import VDS
 from geodesic.curricula.wb_spdl import WassersteinSPDL
 from geodesic.errors import InvalidInput, short_repr
 from geodesic.registry import Registry
@@ -56,6 +59,9 @@ REGISTRY: Registry[Method] = Registry(
         "learnability": Learnability,
         "doraemon": DORAEMON,
         "acl": ACL,
+        "plr": PLR,
+        "vds": VDS,
+        "spgl": SPGL,
     },
 )
 
@@ -66,7 +72,10 @@ __all__ += [
     "ALPGMM",
     "CURROT",
     "DORAEMON",
+    "PLR",
     "SPDL",
+    "SPGL",
+    "VDS",
     "GoalGAN",
     "Gradient",
     "Learnability",
@@ -157,7 +166,9 @@ def _with_source(found: Method, problem: Problem, options: dict[str, Any]) -> Cu
         return _make(found, replace(problem, source=source, source_moments=None), rest)
 
     trial = on(problem.target)  # invalid options are refused here, not when a source has been found
-    return Search(on, problem.space, getattr(trial, "threshold", 0.0), score=trial.score)
+    search = Search(on, problem.space, getattr(trial, "threshold", 0.0), score=trial.score)
+    object.__setattr__(search, "needs_value_losses", trial.needs_value_losses)
+    return search
 
 
 def _make(method: Method, problem: Problem, options: dict[str, Any]) -> Curriculum[Any]:

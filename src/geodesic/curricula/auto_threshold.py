@@ -81,6 +81,7 @@ class AutoThreshold(Wrapper[AutoThresholdState]):
         super().__post_init__()
         if not self.method.follows_threshold:
             raise InvalidInput(f"expected a method whose threshold may change, got {type(self.method).__name__}")
+        object.__setattr__(self, "needs_value_losses", self.method.needs_value_losses)
         if self.easy.dim != self.target.dim:
             raise InvalidInput(f"expected easy and target of one dimension, got {self.easy.dim} and {self.target.dim}")
 

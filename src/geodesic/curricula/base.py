@@ -262,6 +262,7 @@ class Curriculum(ABC, Generic[S]):
         on_support: Whether a metric is used on discrete spaces only.
         searches: Whether it takes `"auto"` as a source and finds one by itself.
         follows_threshold: Whether it follows a threshold that changes (`required`).
+        needs_value_losses: Whether it needs `EpisodeBatch.value_losses`, which learners then report.
 
     Example:
         >>> import numpy as np
@@ -288,6 +289,7 @@ class Curriculum(ABC, Generic[S]):
     on_support: ClassVar[bool] = False
     searches: ClassVar[bool] = False
     follows_threshold: ClassVar[bool] = False
+    needs_value_losses: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -90,8 +90,10 @@ class Cells:
         """
         if self.space.support is not None:
             return self.space.index(contexts)
-        places = [ends[1:-1].searchsorted(column, side="right") for ends, column in zip(self._edges, contexts.T)]
-        return np.asarray(np.ravel_multi_index(places, self.parts))
+        number = np.zeros(len(contexts), dtype=np.intp)
+        for count, ends, column in zip(self.parts, self._edges, contexts.T):
+            number = number * count + ends[1:-1].searchsorted(column, side="right")
+        return number
 
     def draw(self, each: int, rng: np.random.Generator) -> FloatArray:
         """Draw contexts from all cells.
@@ -105,8 +107,12 @@ class Cells:
         """
         if self.space.support is not None:
             return self.space.support
-        places = np.unravel_index(np.repeat(np.arange(len(self)), each), self.parts)
-        columns = [rng.uniform(ends[place], ends[place + 1]) for ends, place in zip(self._edges, places)]
+        number = np.repeat(np.arange(len(self)), each)
+        places = []  # in the parts of each value, the last one first
+        for count in self.parts[::-1]:
+            number, place = np.divmod(number, count)
+            places.append(place)
+        columns = [rng.uniform(ends[place], ends[place + 1]) for ends, place in zip(self._edges, places[::-1])]
         return self.space.clip(np.stack(columns, axis=1))
 
     def particles(self, chances: FloatArray, n: int, rng: np.random.Generator) -> Particles:

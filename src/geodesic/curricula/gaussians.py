@@ -170,6 +170,11 @@ def unpack(x: FloatArray, d: int) -> tuple[FloatArray, FloatArray]:
     return x[:d], a
 
 
+def flatten(u: FloatArray, a: FloatArray) -> FloatArray:
+    """The flat vector of a step (u, A)."""
+    return np.concatenate([u, np.log(a.diagonal()), a[_lower(len(a))]])
+
+
 def flat_gradient(by_u: FloatArray, by_a: FloatArray, a: FloatArray) -> FloatArray:
     """The gradient by the flat vector, from those by u and A."""
     return np.concatenate([by_u, by_a.diagonal() * a.diagonal(), by_a[_lower(len(a))]])

@@ -90,12 +90,18 @@ class Record:
         first: The means of the first ones, (2,); NaN: too few so far.
         best: The best means so far, (2,), likewise.
         improved: The clock when one of them was last beaten.
+        count: The episodes since the record began.
     """
 
     recent: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
     first: FloatArray = field(default_factory=lambda: np.full(2, math.nan))
     best: FloatArray = field(default_factory=lambda: np.full(2, math.nan))
     improved: float = -math.inf
+    count: int = 0
+
+    def restart(self) -> Record:
+        """A record that begins now, because what it records has changed."""
+        return replace(self, first=np.full(2, math.nan), best=np.full(2, math.nan), count=0)
 
     def observe(self, new: FloatArray, window: int, clock: float) -> Record:
         """The record after more scores and returns (n, 2).
@@ -105,18 +111,19 @@ class Record:
         """
         if not len(new):
             return self
-        recent = np.concatenate([self.recent, new])[-window:]
-        if len(recent) < window:
-            return replace(self, recent=recent)
+        recent, count = np.concatenate([self.recent, new])[-window:], self.count + len(new)
+        latest = replace(self, recent=recent, count=count)
+        if count < window:
+            return latest
         mean = recent.mean(axis=0)
         if np.isnan(self.best).all():
-            return replace(self, recent=recent, first=mean, best=mean)
+            return replace(latest, first=mean, best=mean)
         if (mean <= self.best).all():
-            return replace(self, recent=recent)
+            return latest
         error = recent.std(axis=0) / math.sqrt(window)
         beaten = mean > self.best + np.maximum(ERRORS * error, GAIN * (self.best - self.first))
         improved = clock if beaten.any() else self.improved
-        return replace(self, recent=recent, best=np.where(beaten, mean, self.best), improved=improved)
+        return replace(latest, best=np.where(beaten, mean, self.best), improved=improved)
 
     @property
     def score(self) -> float:
@@ -246,10 +253,10 @@ class HedgedGradient(Wrapper[HedgedState]):
     - `waiting` until the path pays.
     - `paying` from then on: once alpha has moved, once the score on the path has come a quarter of the way to the
       threshold, or after `trial` episodes on it.
-    - If alpha has not risen in the later half of the run so far: `direct` if the target has improved in that half, else
-      `waiting` again after `patience` episodes on the path. The target improves when the mean score or the mean return
-      of its latest `window` episodes beats the best one so far by two standard errors and by a tenth of what has been
-      gained since the first one.
+    - If neither alpha nor the scores on the path have risen in the later half of the run so far: `direct` if those on
+      the target have, else `waiting` again after `patience` episodes on the path. Scores rise when the mean score or
+      the mean return of the latest `window` episodes beats the best one so far by two standard errors and by a tenth of
+      what has been gained since the first one; on the path, since it moved last.
 
     The path is `Gradient` under any metric. Its pace estimates scores from the episodes of the path and the target
     (`HedgedPace`). Without a source, the path is a `Search` until there is one.
@@ -267,11 +274,11 @@ class HedgedGradient(Wrapper[HedgedState]):
             progress.
         alone: Their shares while the target keeps improving from the start.
         paying: Their shares while the path pays.
-        direct: Their shares when the target improves and alpha does not rise.
+        direct: Their shares when the target improves and the path does not.
         solved: Their shares once the target is good enough.
         trial: After this many episodes on the path, it counts as paying in any case. Also the episodes on the target
             in the first of the blocks that tell whether it improves.
-        patience: After this many, it does not if alpha does not rise.
+        patience: After this many, it does not if neither alpha nor the scores on it rise.
         window: How many of the latest episodes the mean scores on target and path are taken over.
         path_window: How many episodes on the path come between two decisions of its pace.
         stride: The farthest that alpha moves at once.
@@ -362,6 +369,8 @@ class HedgedGradient(Wrapper[HedgedState]):
         on_path, on_target = self._drawn(state, before, episodes)
         state = self._absorb(state, episodes, on_path, on_target)
         inner = self._follow_path(state, before, episodes, on_path, on_target, rng)
+        if inner.stage != before.stage:
+            state = state.replace(on_path=state.on_path.restart())
         if inner.alpha > state.farthest:
             state = state.replace(farthest=inner.alpha, moved=state.clock)
         state = state.replace(paying=state.paying or self._pays(state, inner))
@@ -435,14 +444,15 @@ class HedgedGradient(Wrapper[HedgedState]):
         """The arms' shares of the steps, (3,); n is rounded, so that not every episode changes them."""
         if not state.trend.over:
             return np.array(self.alone if state.trend.improved else self.waiting)
-        rises = state.farthest == 1.0 or state.is_recent(state.moved)
+        rises = state.farthest == 1.0 or any(map(state.is_recent, (state.moved, state.on_path.improved)))
         if not state.paying:
             shares = self.waiting
         elif not rises and state.is_recent(state.on_target.improved):
             shares = self.direct
         else:
             shares = self.paying if rises or state.tried < self.patience else self.waiting
-        n = round(state.on_target.gained(self.required(state)) ** 2 ** (1 - 2 * alpha), 1)
+        gained, power = state.on_target.gained(self.required(state)), 2.0 ** (1 - 2 * alpha)
+        n = round(math.pow(gained, power), 1)
         return (1 - n) * np.array(shares) + n * np.array(self.solved)
 
     def _odds(self, state: HedgedState, shares: FloatArray) -> FloatArray:

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from geodesic.checks import Count, Fraction, Positive, Size
-from geodesic.contexts import BoundedSpace, EpisodeBatch, FloatArray, Particles
-from geodesic.curricula.base import Curriculum, RecentState
+from geodesic.checks import Count, Fraction, Natural, Positive, Size
+from geodesic.contexts import BoundedSpace, EpisodeBatch, FloatArray, Particles, rows_of
+from geodesic.curricula.base import Curriculum, Kind, RecentState
 from geodesic.curricula.regression import NadarayaWatson
 
 LEAST = 1e-6  # p (1 - p) above which something can be learned; rounding leaves less
@@ -25,11 +25,15 @@ class Learnability(Curriculum[RecentState]):
     the first update and where nothing can be learned. An episode succeeds if the environment says so, else if its score
     exceeds the threshold.
 
-    Differs from the paper: p is a kernel regression (Nadaraya-Watson) of the last `memory` episodes, where theirs is
-    measured by rollouts of the policy on every candidate, which are not trained on. Those cost steps of the
-    environment, and a curriculum here sees training episodes only: its stages of kind "explore" are trained on as well.
-    So p is only known near contexts that were trained on, as the uniform ones are. They keep 100 or 1000 of 5000 or
-    25,000 candidates.
+    p is a kernel regression (Nadaraya-Watson) of the last `memory` episodes, without rollouts. So it is only known near
+    contexts that were trained on, as the uniform ones are. With `rollouts`, p is measured instead: a stage of kind
+    "explore" plays that many episodes per candidate, drawn uniformly from them, p is the success rate in each, and the
+    contexts that are selected are trained on for the next `episodes_per_update` episodes. A candidate that was not
+    drawn counts as p = 0. These episodes are steps of the run like all others.
+
+    Differs from the paper, which measures p by rollouts on every candidate that the agent does not learn from: a
+    curriculum here sees training episodes only, and stages of kind "explore" are trained on as well. Without rollouts,
+    p is estimated, as above. They keep 100 or 1000 of 5000 or 25,000 candidates.
 
     Args:
         space: Where contexts live; bounded.
@@ -39,6 +43,7 @@ class Learnability(Curriculum[RecentState]):
         uniform: The probability of any candidate.
         memory: How many of the latest episodes p is fitted to.
         bandwidth: Of the kernel, in diagonals of the space.
+        rollouts: How many episodes per candidate p is measured by; 0: it is the regression.
         episodes_per_update: How many episodes come between two updates.
         score: The score of an episode that is compared with the threshold.
     """
@@ -54,15 +59,20 @@ class Learnability(Curriculum[RecentState]):
     memory: Count = 300
     bandwidth: Positive = 0.05
     episodes_per_update: Count = 40
+    rollouts: Natural = 0
 
     def init(self, rng: np.random.Generator) -> RecentState:
         """Uniform contexts."""
-        return RecentState(self.space.uniform(self.candidates, rng), recent=EpisodeBatch.empty(self.space.dim))
+        nothing = EpisodeBatch.empty(self.space.dim)
+        kind: Kind = "explore" if self.rollouts else "train"
+        return RecentState(self.space.uniform(self.candidates, rng), kind=kind, recent=nothing)
 
     def update(self, state: RecentState, episodes: EpisodeBatch, rng: np.random.Generator) -> RecentState:
         """The state after more episodes, with other contexts after every `episodes_per_update` of them."""
         if not self.has_episodes(state, episodes, rng):
             return state
+        if self.rollouts:
+            return self._measured(state, episodes.of_stage(state.stage), rng)
         state = state.absorb(episodes, self.memory, self.score)
         if state.fresh < self.episodes_per_update:
             return state
@@ -74,6 +84,38 @@ class Learnability(Curriculum[RecentState]):
             event="selected",
             fresh=0,
         )
+
+    def _measured(self, state: RecentState, episodes: EpisodeBatch, rng: np.random.Generator) -> RecentState:
+        """The state after more episodes of its stage, where candidates are measured and trained on in turn."""
+        candidates, nothing = state.distribution.points, EpisodeBatch.empty(self.space.dim)
+        own = state.recent.concatenate(episodes)
+        exploring = state.kind == "explore"
+        if len(own) < (self.rollouts * len(candidates) if exploring else self.episodes_per_update):
+            return state.replace(recent=own)
+        following = state.replace(stage=state.stage + 1, recent=nothing)
+        if not exploring:
+            new = self.space.uniform(self.candidates, rng)
+            return following.replace(distribution=new, kind="explore", event="new candidates")
+        chances = self.rate(own, candidates, self.required(state))
+        made = Particles(candidates, self.weights(chances * (1 - chances)))
+        return following.replace(distribution=made, kind="train", event="selected")
+
+    def rate(self, episodes: EpisodeBatch, candidates: FloatArray, threshold: float) -> FloatArray:
+        """Measure p, the chance of success.
+
+        Args:
+            episodes: Episodes; those in other contexts do not count.
+            candidates: Contexts (n, d).
+            threshold: An episode without reported success succeeds above this score.
+
+        Returns:
+            The success rate (n,) in each context; 0 where there was no episode.
+        """
+        places = {row: place for place, row in enumerate(rows_of(candidates).tolist())}
+        found = np.array([places.get(row, -1) for row in rows_of(episodes.contexts).tolist()], np.int64)
+        known, successes = found >= 0, episodes.succeeded(self.score, threshold)
+        sums = np.bincount(found[known], successes[known], len(candidates))
+        return np.asarray(sums / np.maximum(np.bincount(found[known], minlength=len(candidates)), 1))
 
     def chance(self, state: RecentState, points: FloatArray) -> FloatArray:
         """Estimate p, the chance of success.

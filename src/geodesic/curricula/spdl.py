@@ -130,9 +130,9 @@ class SPDL(Curriculum[SPDLState]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.space.categories:
-            named = ", ".join(self.space.categories)
+            name, found = type(self).__name__, ", ".join(self.space.categories)
             raise InvalidInput(
-                f"expected contexts without categories for SPDL, which draws from a Gaussian, got {named}; "
+                f"expected contexts without categories for {name}, which draws from a Gaussian, got {found}; "
                 "try the methods auto, gradient or currot"
             )
         if (self.std_floor <= 0).any():

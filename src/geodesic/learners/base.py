@@ -6,6 +6,11 @@ Both training loops (compiled and host) run the same iteration for every learner
     state, metrics = update(state, transitions, key)
 
 Each function can be compiled and mapped over runs.
+
+A learner may also say how far its value function was off (`value_errors`), for methods that choose contexts by it, such
+as plr. It is called only for those methods:
+
+    errors = value_errors(state, transitions, key)    # before `update`, for every step: (rollout, n_envs)
 """
 
 from __future__ import annotations

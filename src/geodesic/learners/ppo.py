@@ -192,6 +192,21 @@ class PPO(Hyperparameters):
         metrics = {**jax.tree.map(jnp.mean, each), "explained_variance": explained}
         return state._replace(moments=merge_moments(state.moments, transitions.obs)), metrics
 
+    def value_errors(self, state: PPOState, transitions: Transitions, key: Key) -> jax.Array:
+        """Compute the generalised advantage of every step, which the update learns from.
+
+        Args:
+            state: The learner's state before the update.
+            transitions: The rollout.
+            key: Not used.
+
+        Returns:
+            The advantages (rollout, n_envs).
+        """
+        obs, next_obs = (normalize(state.moments, x) for x in (transitions.obs, transitions.next_obs))
+        samples = self.prepare(state.params, transitions._replace(obs=obs, next_obs=next_obs))
+        return samples.advantage.reshape(self.rollout, self.n_envs)
+
     def prepare(self, params: Params, transitions: Transitions) -> Samples:
         """Compute advantages and returns of a rollout.
 

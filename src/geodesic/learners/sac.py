@@ -223,6 +223,24 @@ class SAC(Hyperparameters):
         buffer = jax.lax.dynamic_update_slice_in_dim(state.buffer, rows, state.steps % self._capacity, 0)
         return state._replace(buffer=buffer, steps=state.steps + len(rows), moments=merge_moments(state.moments, obs))
 
+    def value_errors(self, state: SACState, transitions: Transitions, key: Key) -> jax.Array:
+        """Compute the temporal difference error y - min_i Q_i(s, a) of every step, with y as in `gradient_step`.
+
+        Args:
+            state: The learner's state before the update.
+            transitions: The rollout.
+            key: A JAX random key, for the next action.
+
+        Returns:
+            The errors (rollout, n_envs).
+        """
+        obs, action, reward, next_obs, terminated, _ = (x.reshape(-1, *x.shape[2:]) for x in transitions)
+        obs, next_obs = (normalize(state.moments, x) for x in (obs, next_obs))
+        batch = Batch(obs, action, next_obs, reward, terminated.astype(jnp.float32))
+        target = self._target_value(state.agent, batch, jax.random.normal(key, action.shape))
+        errors = target - self._critics(state.agent.critic, obs, action).min(axis=0)
+        return errors.reshape(self.rollout, self.n_envs)
+
     def gradient_step(self, agent: Agent, batch: Batch, noise: jax.Array) -> tuple[Agent, Metrics]:
         """Take one gradient step of entropy coefficient, critics and actor, in this order.
 
@@ -243,9 +261,7 @@ class SAC(Hyperparameters):
         by_alpha = -(log_prob.mean() - action.shape[-1])
         log_alpha, alpha_optimiser = self._descend(by_alpha, agent.log_alpha, agent.alpha_optimiser)
 
-        next_action, next_log_prob = self._sample(agent.actor, batch.next_obs, noise[1])
-        next_value = self._critics(agent.target, batch.next_obs, next_action).min(axis=0) - alpha * next_log_prob
-        target_value = batch.reward + (1.0 - batch.done) * self.gamma * next_value
+        target_value = self._target_value(agent, batch, noise[1])
 
         def critic_loss(critic: Params) -> jax.Array:
             return 0.5 * jnp.square(self._critics(critic, batch.obs, batch.action) - target_value).mean(axis=1).sum()
@@ -289,6 +305,12 @@ class SAC(Hyperparameters):
         action = jnp.tanh(mean + jnp.exp(log_std) * noise)
         gaussian = -0.5 * jnp.square(noise) - log_std - 0.5 * LOG_2PI
         return action, (gaussian - jnp.log(1.0 - jnp.square(action) + SQUASH_EPSILON)).sum(axis=-1)
+
+    def _target_value(self, agent: Agent, batch: Batch, noise: jax.Array) -> jax.Array:
+        """y = r + gamma (1 - done) (min_i Q'_i(s', a') - alpha log pi(a' | s')) with a' from this noise."""
+        action, log_prob = self._sample(agent.actor, batch.next_obs, noise)
+        value = self._critics(agent.target, batch.next_obs, action).min(axis=0) - jnp.exp(agent.log_alpha) * log_prob
+        return batch.reward + (1.0 - batch.done) * self.gamma * value
 
     def _critics(self, critic: Params, obs: jax.Array, action: jax.Array) -> jax.Array:
         """Both values, shape (2, n)."""

@@ -87,6 +87,7 @@ STANDARD = {
     "l2": StandardMetric("straight lines between contexts", _l2, mixed=False),
     "product": StandardMetric("each number, integer and category along its own way", _product, mixed=True),
     "graph": StandardMetric("shortest paths between discrete contexts"),
+    "edit": StandardMetric("edits between levels: walls are added and removed, start and goal move"),
     "contextual": StandardMetric("the exact contextual distance of a tabular environment (Algorithm 3)"),
     "optimal-returns": StandardMetric("difference of the best returns of a tabular environment, from value iteration"),
     "policy-returns": StandardMetric("difference of the agent's returns, refitted while training"),

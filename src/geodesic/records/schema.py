@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from geodesic.contexts import Arrays, FloatArray, IntArray, Particles
+from geodesic.contexts import Array, Arrays, FloatArray, IntArray, Particles
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, format_error
 from geodesic.records.archive import Headers, add_to, read_archive
 from geodesic.records.files import LONGEST
@@ -153,7 +153,7 @@ class StageDistribution:
 def pack_stages(stages: list[StageDistribution]) -> Arrays:
     """The arrays of curriculum.npz."""
     arrays: Arrays = {
-        "points": np.concatenate([stage.particles.points for stage in stages]),
+        "points": _compact(np.concatenate([stage.particles.points for stage in stages])),
         "weights": np.concatenate([stage.particles.weights for stage in stages]),
         "offsets": np.cumsum([0, *(len(stage.particles) for stage in stages)]),
         "stage": np.array([stage.stage for stage in stages]),
@@ -163,6 +163,13 @@ def pack_stages(stages: list[StageDistribution]) -> Arrays:
     for stage in stages:
         arrays.update({f"{SNAPSHOT}{stage.stage}/{name}": value for name, value in stage.snapshot.items()})
     return arrays
+
+
+def _compact(points: FloatArray) -> Array:
+    """The same points in an eighth of the space, if all values are small integers, as of levels."""
+    with np.errstate(invalid="ignore"):
+        small = points.astype(np.int8)
+    return small if small.astype(points.dtype).tobytes() == points.tobytes() else points
 
 
 def read_stages(path: Path, checked: bool = False) -> list[StageDistribution]:

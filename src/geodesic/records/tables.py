@@ -8,7 +8,7 @@ import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from geodesic.errors import CheckpointError, RunFailed
 from geodesic.records.checkpoint import LARGEST_FILE, Checkpoint, Json
@@ -16,6 +16,14 @@ from geodesic.records.files import check_single, opened, writing_to
 from geodesic.records.schema import CONTEXT, TABLES
 
 CHUNK = 2**20  # bytes
+LONGEST_ROW, DIGITS = 2**16, 18  # bytes of a row of numbers, digits of a step
+
+
+class Recorded(NamedTuple):
+    """The rows of a table, and the step in the last one; -1 without rows."""
+
+    rows: int
+    step: int
 
 
 class Tables:
@@ -27,6 +35,7 @@ class Tables:
         self._lengths: dict[str, int] = {}
         self._digests: dict[str, hashlib.blake2b] = {}
         self._unsynced: set[str] = set()
+        self.recorded: dict[str, Recorded] = {}  # of episodes and evaluations, in what was verified
 
     def create(self, contexts: Sequence[str]) -> None:
         """Create the files with their headers."""
@@ -58,12 +67,16 @@ class Tables:
     def verify(self, checkpoint: Checkpoint) -> None:
         """Check that the files begin as the checkpoint says, and remember it; nothing is changed."""
         found: dict[str, tuple[int, hashlib.blake2b]] = {}
-        for name in TABLES:
+        recorded: dict[str, Recorded] = {}
+        for name, columns in TABLES.items():
             length = checkpoint.count("tables", name, "bytes", most=LARGEST_FILE)
-            digest = _digest(self.folder / name, length)
+            digest, lines, last = _read(self.folder / name, length)
             if digest.hexdigest() != checkpoint.string("tables", name, "digest"):
                 raise CheckpointError(f"{self.folder / name} does not match its checkpoint: rows were changed")
             found[name] = length, digest
+            if columns[0] == "step":
+                recorded[name] = Recorded(lines - 1, _step_of(self.folder / name, last) if lines > 1 else -1)
+        self.recorded = recorded
         self._lengths = {name: length for name, (length, _) in found.items()}
         self._digests = {name: digest for name, (_, digest) in found.items()}
 
@@ -100,9 +113,9 @@ def row(values: Sequence[Any]) -> str:
     return text.getvalue()
 
 
-def _digest(path: Path, length: int) -> hashlib.blake2b:
-    """A digest of the first bytes of a file, which must have at least that many."""
-    digest = hashlib.blake2b(digest_size=32)
+def _read(path: Path, length: int) -> tuple[hashlib.blake2b, int, bytes]:
+    """A digest of the first bytes of a file, which must have at least that many, their lines, and the last one."""
+    digest, lines, end = hashlib.blake2b(digest_size=32), 0, b""
     try:
         with opened(path, os.O_RDONLY) as descriptor:
             known = os.fstat(descriptor)
@@ -112,6 +125,15 @@ def _digest(path: Path, length: int) -> hashlib.blake2b:
             while length > 0 and (part := os.read(descriptor, min(CHUNK, length))):
                 digest.update(part)
                 length -= len(part)
+                lines, end = lines + part.count(b"\n"), (end + part)[-LONGEST_ROW:]
     except OSError as error:
         raise CheckpointError(f"cannot read {path}: {error.strerror}") from error
-    return digest
+    return digest, lines, end.rstrip(b"\n").rpartition(b"\n")[2]
+
+
+def _step_of(path: Path, line: bytes) -> int:
+    """The step with which a row begins."""
+    step = line.partition(b",")[0]
+    if not (step.isdigit() and len(step) <= DIGITS):
+        raise CheckpointError(f"damaged file {path}: expected its last row to begin with a step, got {step!r:.40}")
+    return int(step)

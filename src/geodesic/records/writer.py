@@ -26,7 +26,7 @@ from geodesic.records.files import clear_leftovers, inside, write_json
 from geodesic.records.lock import FolderLock
 from geodesic.records.origin import SIGNATURE, sign
 from geodesic.records.schema import EPISODES, StageDistribution, generations, run_exists
-from geodesic.records.tables import Tables, row
+from geodesic.records.tables import Recorded, Tables, row
 from geodesic.records.trackers import trackers
 
 
@@ -135,6 +135,7 @@ class RunFolder:
             "tables": tables,
             "stages": {"count": len(self._stages), "digest": self._digest.hexdigest()},
         }
+        inside(self.path, "checkpoint")  # a link may have taken its place since the run began
         latest, previous = generations(self.path)
         checkpoint.save(latest, arrays, whole, keep=previous)
 
@@ -155,9 +156,14 @@ class RunFolder:
         raise CheckpointError(f"expected {what} in {self.path / 'checkpoint'}, found none")
 
     @property
-    def last_stage(self) -> int:
-        """The number of the last stage in the folder."""
-        return self._stages[-1].stage
+    def last_stage(self) -> StageDistribution:
+        """The last stage in the folder."""
+        return self._stages[-1]
+
+    @property
+    def recorded(self) -> dict[str, Recorded]:
+        """What the episodes and evaluations of the loaded checkpoint end with."""
+        return self._tables.recorded
 
     def complete_checkpoints(self) -> Iterator[Checkpoint]:
         """Every checkpoint that is complete and fits the files, the newest first."""

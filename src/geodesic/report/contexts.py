@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from geodesic.contexts import FloatArray, Particles
-from geodesic.contexts.plot import Plot
+from geodesic.contexts.plot import Picture, Plot
 from geodesic.curricula import REGISTRY
 from geodesic.curricula.gradient.staged import Staged
 from geodesic.errors import InvalidInput
@@ -22,7 +22,7 @@ from geodesic.records.schema import StageDistribution
 from geodesic.report import style
 from geodesic.report.panels import CellPanel, Panel, panels_of, probability_bar
 from geodesic.report.scene import Scene
-from geodesic.report.style import INK, Grid, new_figure, short_steps, small_panel, styled, styles_of
+from geodesic.report.style import FAINT, INK, Grid, new_figure, short_steps, small_panel, styled, styles_of
 
 MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the longest budget
 UNITS = {"": 1.0, "k": 1e3, "M": 1e6}
@@ -244,6 +244,33 @@ def _key(shown: Sequence[Panel], scene: Scene) -> str:
     if 0 < len(drawn) < scene.space.dim:
         notes.append(f"{len(drawn)} of {scene.space.dim} context values")
     return "; ".join(notes)
+
+
+@styled
+def pictures(alphas: Sequence[float], examples: FloatArray, picture: Picture, title: str) -> Figure:
+    """Draw a few contexts on their way from the source to the target of a task.
+
+    Args:
+        alphas: The columns.
+        examples: The contexts (rows, columns, d).
+        picture: Draws a context.
+        title: The title of the figure.
+
+    Returns:
+        The figure.
+    """
+    rows, columns = examples.shape[:2]
+    figure = new_figure(1.85 * columns + 0.3, 1.85 * rows + 0.7)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for line, way in zip(grid, examples):
+        for axes, context in zip(line, way):
+            axes.imshow(picture(context), interpolation="nearest")
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set(visible=True, color=FAINT)
+    for axes, alpha in zip(grid[0], alphas):
+        axes.set_title(f"α = {alpha:g}")
+    figure.suptitle(title)
+    return figure
 
 
 @styled

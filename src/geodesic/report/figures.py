@@ -108,6 +108,11 @@ def write_plan_figures(folder: str | Path, plan: CurriculumPlan) -> list[Path]:
     out, task = Path(folder), plan.task
     scene = Scene.of_task(task, [particles for path in plan.paths.values() for particles in path])
     written = [save(contexts.interpolations(plan.alphas, plan.paths, scene, task.name), out / "plan.png")]
+    if task.plot.picture is not None:
+        figure = contexts.pictures(
+            plan.alphas, plan.examples, task.plot.picture, f"{task.name}: {plan.metric} geodesic"
+        )
+        written.append(save(figure, out / "pictures.png"))
     if plan.distances is not None:
         figure = contexts.distance_matrix(plan.distances, task.plot, f"{plan.metric} distance")
         written.append(save(figure, out / "distances.png"))

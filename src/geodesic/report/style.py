@@ -7,6 +7,7 @@ import math
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -71,8 +72,20 @@ _UNDATED = {"png": ("Software",), "pdf": ("Creator", "Producer", "CreationDate")
 
 T = TypeVar("T")
 
+
+def _huge_numbers() -> np.errstate:
+    """A context in which numbers near the largest one, which a table may state, are no news."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    with matplotlib.style.context(_SETTINGS, after_reset=True), _huge_numbers():
+        yield
+
+
 # A decorator: functions draw with the settings above, whatever the caller's are, and leave the caller's unchanged.
-styled = matplotlib.style.context(_SETTINGS, after_reset=True)
+styled = _drawing()
 
 
 class Style(NamedTuple):
@@ -129,7 +142,7 @@ def svg(figure: Figure, names: Mapping[str, str]) -> str:
 def _encoded(figure: Figure, kind: str, transparent: bool = False) -> bytes:
     """A figure as a file. Its layout engine runs once: a figure that keeps one is drawn twice for each format."""
     file = io.BytesIO()
-    with matplotlib.rc_context(_SAVING), warnings.catch_warnings():
+    with matplotlib.rc_context(_SAVING), warnings.catch_warnings(), _huge_numbers():
         for expected in _ODD_NAMES:
             warnings.filterwarnings("ignore", expected)
         figure.set_dpi(matplotlib.rcParams["savefig.dpi"])

@@ -151,7 +151,8 @@ def compare(
         except GeodesicError as error:
             raise InvalidInput(str(error)) from error
         failed: dict[str, str] = {}
-        jobs = _jobs(configs, out, given, at_once or chosen.at_once(len(configs)), save_every)
+        size = at_once or chosen.at_once(len(configs))
+        jobs = [job for part in _programs(configs, task, given) for job in _jobs(*part, out, size, save_every)]
         for result in chosen.run(jobs) if jobs else ():
             lock.check()
             if result is not None and result.failed:  # for `geodesic watch`
@@ -162,8 +163,24 @@ def compare(
     return outcome
 
 
+def _programs(
+    configs: Sequence[RunConfig], task: Task | None, objects: Sequence[Objects]
+) -> list[tuple[list[RunConfig], list[Objects]]]:
+    """The runs and their objects in two parts: a program that reports value losses is another one."""
+    task = task_of(configs[0], task)
+    needing: dict[str, bool] = {}
+    for config, own in zip(configs, objects):
+        if config.label not in needing:
+            needing[config.label] = curriculum_of(task, config, own).needs_value_losses
+    parts = []
+    for needed in sorted(set(needing.values())):
+        places = [place for place, config in enumerate(configs) if needing[config.label] == needed]
+        parts.append(([configs[place] for place in places], [objects[place] for place in places]))
+    return parts
+
+
 def _jobs(
-    configs: Sequence[RunConfig], out: Path, objects: Sequence[Objects], size: int, save_every: float
+    configs: Sequence[RunConfig], objects: Sequence[Objects], out: Path, size: int, save_every: float
 ) -> list[Job]:
     """Runs in the given order, so that those that started together resume together.
 

@@ -11,13 +11,16 @@ import numpy as np
 from geodesic.checks import FloatArray, as_fraction, check_instances
 from geodesic.contexts import Particles
 from geodesic.curricula import Gradient, Linear
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, some
 from geodesic.metrics.base import LearnedMetric
 from geodesic.metrics.graph import Matrix
 from geodesic.metrics.standard import Maker
 from geodesic.tasks import Task
 from geodesic.tasks.methods import resolve
 from geodesic.transport.displacement import displacement, is_jump
+from geodesic.transport.geodesic import Geodesic
+
+EXAMPLES = 3  # atoms that stand for a geodesic
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,7 @@ class CurriculumPlan:
         hops: How far contexts move to each alpha from the one before, in diagonals of the context space.
         left: How far they are from the target there, likewise.
         jump: The alpha that the path jumps to over contexts that are not trained on; None: it does not jump.
+        examples: The contexts (k, alphas, d) of a few atoms of the geodesic, to different points of the target.
     """
 
     task: Task
@@ -47,6 +51,7 @@ class CurriculumPlan:
     hops: tuple[float, ...]
     left: tuple[float, ...]
     jump: float | None
+    examples: FloatArray
 
     def lines(self) -> list[str]:
         """The plan in words."""
@@ -59,7 +64,7 @@ class CurriculumPlan:
             mean = np.array2string(there.mean(), precision=2)
             if (space := self.task.space).mixed:
                 means = zip(space.relaxed.names, there.weights @ space.relax(there.points))
-                mean = ", ".join(f"{name} {value:.3g}" for name, value in means)
+                mean = some([f"{name} {value:.3g}" for name, value in means])
             moved = f"moved {hop:.2f}, {left:.2f} from the target"
             rows.append(
                 f"  alpha {alpha:<5g} mean context {mean}, infeasible {self.task.infeasible(there):.0%}, {moved}"
@@ -104,4 +109,16 @@ def plan(task: Task, alphas: Sequence[float], metric: str | Maker | None = None)
         tuple(hops),
         tuple(left),
         jumps[0] if jumps else None,
+        _examples(geodesic, alphas),
     )
+
+
+def _examples(geodesic: Geodesic, alphas: Sequence[float]) -> FloatArray:
+    """The contexts (k, alphas, d) of a few atoms: of each, the part with most of its mass."""
+    atoms = np.unique(geodesic.plan.cols, return_index=True)[1][:EXAMPLES]
+    x, y = (end[atoms] for end in geodesic.ends)
+    places = []
+    for alpha in alphas:
+        points, fractions = geodesic.metric.interpolate(x, y, alpha)
+        places.append(points[np.arange(len(atoms)), fractions.argmax(axis=1)])
+    return np.stack(places, axis=1)

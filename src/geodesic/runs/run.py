@@ -31,7 +31,7 @@ from geodesic.runs.policies import description_of, portable_policy
 from geodesic.runs.stopping import Stopping
 from geodesic.runtime import enable_compilation_cache
 from geodesic.tasks import Task
-from geodesic.training.agents import refuse_images
+from geodesic.training.agents import refuse_images, refuse_without_errors
 from geodesic.training.best import with_policy
 from geodesic.training.compiled import CompiledTrainer
 from geodesic.training.configure import check_has_learner, make_learner, task_of
@@ -234,9 +234,10 @@ def _open(
         check_recorded_config(folder, config)
     given = objects or [Objects()] * len(configs)
     task = task_of(configs[0], given[0].task if task is None else task)
-    trainer = trainer_of(configs, task, given[0])
     runs = [RunFolder(path, config, owner) for path, config in zip(folders, configs)]
     sessions = [CurriculumSession(config, task, run, own) for config, run, own in zip(configs, runs, given)]
+    value_errors = any(session.curriculum.needs_value_losses for session in sessions)
+    trainer = trainer_of(configs, task, given[0], value_errors)
     try:
         for run in runs:
             run.acquire(new)
@@ -274,22 +275,30 @@ def _resume(sessions: list[CurriculumSession], trainer: Trainer, kept: Sequence[
     if any(members[slot] != run_name(own.config) for slot, own in zip(slots, sessions)):
         raise CheckpointError(f"damaged checkpoint {kept[0].path}: its runs have other names")
     batch = Batch(sessions, trainer, members, slots, kept[0].count("segment"))
-    if batch.step >= batch.config.steps + trainer.segment_steps or any(
-        own.updates != batch.segment for own in sessions
+    if batch.step >= batch.config.steps + trainer.segment_steps or not all(
+        _fits(batch, own, each) for own, each in zip(sessions, kept)
     ):
         raise CheckpointError(f"damaged checkpoint {kept[0].path}: its counts are not those of a run of this budget")
     trainer.prepare(len(members))
     states = batch.by_slot([session.state for session in sessions])
     arrays = batch.by_slot([each.arrays for each in kept])
-    trainer.restore(arrays, [state.distribution for state in states], [state.stage for state in states])
+    distributions, stages = [state.distribution for state in states], [state.stage for state in states]
+    trainer.restore(arrays, distributions, stages, batch.step)
     for session in sessions:
         session.resume()
     return batch
 
 
-def extend(
-    folder: Path, steps: int | None, task: Task | None = None, objects: Objects | None = None, trust: bool = False
-) -> Batch:
+def _fits(batch: Batch, session: CurriculumSession, kept: Checkpoint) -> bool:
+    """Whether a run's counts are those of its batch, and its last evaluation is recorded."""
+    every = kept.count("config", "eval_every")
+    evaluated = batch.segment // every * every * batch.trainer.segment_steps
+    counts = session.updates, kept.count("segment"), kept.count("step")
+    recorded = session.folder is not None and session.folder.recorded["evaluations.csv"].step >= evaluated
+    return counts == (batch.segment, batch.segment, batch.step) and (recorded or not batch.segment)
+
+
+def extend(folder: Path, steps: int | None, task: Task | None = None, trust: bool = False) -> Batch:
     """Resume a run; with more steps, a finished one continues too. trust: see `check_origin`."""
     config = read_config(folder)
     check_origin(folder / "config.json", config, trust, task)
@@ -298,7 +307,7 @@ def extend(
     longer = config if steps is None else config.replace(steps=steps)
     if finished(folder) and longer.steps == config.steps:
         raise InvalidInput(f"the run in {folder} is finished; nothing to resume (--steps N trains on to N steps)")
-    batch = resume([longer], [folder], task, None if objects is None else [objects])
+    batch = resume([longer], [folder], task)
     batch.extend([longer])
     return batch
 
@@ -407,8 +416,13 @@ def _agent(folder: Path, task: Task | None, objects: Objects | None, trust: bool
     return trainer, with_policy(checkpoint.load_newest(folder, partial(checkpoint.require, trainer.shapes())), which)
 
 
-def trainer_of(configs: Sequence[RunConfig], task: Task, objects: Objects | None = None) -> Trainer:
-    """The trainer that runs share: compiled for environments in JAX, the host's for others, or another library's."""
+def trainer_of(
+    configs: Sequence[RunConfig], task: Task, objects: Objects | None = None, value_errors: bool = False
+) -> Trainer:
+    """The trainer that runs share: compiled for environments in JAX, the host's for others, or another library's.
+
+    value_errors: whether a method needs the learner's.
+    """
     first = configs[0]
     for name in SHARED:
         if any(getattr(config, name) != getattr(first, name) for config in configs):
@@ -418,20 +432,30 @@ def trainer_of(configs: Sequence[RunConfig], task: Task, objects: Objects | None
     if first.backend != "jax":
         from geodesic.integrations.sb3.trainer import SB3Trainer
 
-        return SB3Trainer(task, learner, first)
+        return SB3Trainer(task, learner, first, value_errors)
+    if value_errors:
+        refuse_without_errors(learner)
     if not task.in_jax:
-        return HostTrainer(task, learner, first)
+        return HostTrainer(task, learner, first, value_errors)
     refuse_images(learner, task.env.observation_space)
     discount = first.discount if first.score == "discounted_return" else None
-    program = _program(task, cast(Hashable, learner), first.segment, first.eval_episodes, first.eval_policy, discount)
+    program = _program(
+        task, cast(Hashable, learner), first.segment, first.eval_episodes, first.eval_policy, discount, value_errors
+    )
     return CompiledTrainer(program, task.evaluation_particles)
 
 
 @cache
 def _program(
-    task: Task, learner: Hashable, segment: int, eval_episodes: int, eval_policy: str, discount: float | None
+    task: Task,
+    learner: Hashable,
+    segment: int,
+    eval_episodes: int,
+    eval_policy: str,
+    discount: float | None,
+    value_errors: bool,
 ) -> Program:
-    return Program(task.env, cast(Learner, learner), segment, eval_episodes, eval_policy, discount)
+    return Program(task.env, cast(Learner, learner), segment, eval_episodes, eval_policy, discount, value_errors)
 
 
 def segment_of(folder: Path) -> int | None:

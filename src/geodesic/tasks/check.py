@@ -13,7 +13,7 @@ import numpy as np
 from geodesic.contexts import FloatArray, Particles
 from geodesic.curricula import Gradient
 from geodesic.envs.gymnasium import Env, time_limit
-from geodesic.errors import InvalidInput, RunWarning
+from geodesic.errors import InvalidInput, RunWarning, some
 from geodesic.errors import short_repr as short
 from geodesic.metrics.base import LearnedMetric, Metric
 from geodesic.registry import is_reference
@@ -144,7 +144,7 @@ def _try_episodes(task: Task, probe: Probe) -> list[str]:
     return [
         f"{probe.episodes} episodes with random actions, {probe.steps} steps, in contexts of "
         + ", ".join(["source", *path, "target"]),
-        f"context values that change an episode: {', '.join(names) or 'not tried, since all contexts are equal'}",
+        f"context values that change an episode: {some(names) or 'not tried, since all contexts are equal'}",
         f"{score} of random actions: {', '.join(means) or 'no episode ended'}; threshold {level}",
     ]
 

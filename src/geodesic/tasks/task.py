@@ -40,7 +40,7 @@ from geodesic.envs.gymnasium import (
     set_attributes,
     time_limit,
 )
-from geodesic.errors import InvalidInput, UnknownName, format_error, short_repr
+from geodesic.errors import InvalidInput, UnknownName, format_error, short_repr, some
 from geodesic.metrics import standard
 from geodesic.metrics.base import LearnedMetric, Metric, as_any_metric
 
@@ -271,7 +271,7 @@ class Task:
             raise InvalidInput("expected observe_context=False in the ContextWrapper, got one that adds the context")
 
     def __repr__(self) -> str:
-        contexts = ", ".join(self.space.names)
+        contexts = some(self.space.names)
         threshold = self.threshold if isinstance(self.threshold, str) else f"{self.threshold:g}"
         return f"Task({self.name!r}, contexts {contexts}, threshold {threshold} on the {self.score})"
 

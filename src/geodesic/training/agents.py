@@ -25,6 +25,7 @@ from geodesic.training.trainer import Policy
 from geodesic.training.validate_checkpoint import check_finite
 
 Space = gym.Space[Any]
+Errors = Any  # of the learner's value function in a rollout, (rollout, n_envs), or nothing: ()
 T = TypeVar("T")
 
 
@@ -38,8 +39,11 @@ class AgentState(NamedTuple):
 class Agents:
     """Observations (runs, n_envs, d) in, actions out; time counts the steps of each environment."""
 
-    def __init__(self, learner: Learner, observation_space: Space, action_space: Space) -> None:
+    def __init__(
+        self, learner: Learner, observation_space: Space, action_space: Space, value_errors: bool = False
+    ) -> None:
         self.learner = learner
+        self.value_errors = value_errors  # whether `update` gives those of the learner
         self.spaces = observation_space, action_space
         self.n_obs = int(np.prod(observation_space.shape or ()))
         self.n_act = int(np.prod(action_space.shape or ()))  # a discrete action is one number
@@ -65,17 +69,20 @@ class Agents:
         action, stored = self.learner.act(state.learner, obs, key)
         return clip_action(action, self.spaces[1]), stored
 
-    def _update(self, state: AgentState, rows: jax.Array, time: jax.Array) -> tuple[AgentState, Metrics]:
+    def _update(self, state: AgentState, rows: jax.Array, time: jax.Array) -> tuple[AgentState, Metrics, Errors]:
         """Learn from a rollout of rows (rollout, n_envs, width), the last of them at this time."""
         key = jax.random.fold_in(jax.random.fold_in(state.key, time), 1)
-        learner, metrics = self.learner.update(state.learner, self._transitions(rows), key)
-        return state._replace(learner=learner), metrics
+        transitions, errors = self._transitions(rows), ()
+        if self.value_errors:
+            errors = self.learner.value_errors(state.learner, transitions, jax.random.fold_in(key, 0))  # type: ignore[attr-defined]
+        learner, metrics = self.learner.update(state.learner, transitions, key)
+        return state._replace(learner=learner), metrics, errors
 
     def _update_and_act(
         self, state: AgentState, rows: jax.Array, obs: jax.Array, time: jax.Array
-    ) -> tuple[AgentState, Metrics, tuple[jax.Array, jax.Array]]:
-        state, metrics = self._update(state, rows, time)
-        return state, metrics, self._act(state, obs, time + 1)
+    ) -> tuple[AgentState, Metrics, Errors, tuple[jax.Array, jax.Array]]:
+        state, metrics, errors = self._update(state, rows, time)
+        return state, metrics, errors, self._act(state, obs, time + 1)
 
     def _transitions(self, rows: jax.Array) -> Transitions:
         ends = np.cumsum([self.n_obs, self.n_obs, self.n_act, 1, 1])
@@ -91,6 +98,15 @@ class Agents:
     def _finite(self, state: AgentState) -> jax.Array:
         leaves = jax.tree.leaves(self.learner.params(state.learner))
         return jnp.stack([jnp.isfinite(leaf).all() for leaf in leaves]).all()
+
+
+def refuse_without_errors(learner: Learner) -> None:
+    """Refuse a learner that does not say how far its value function is off."""
+    if not hasattr(learner, "value_errors"):
+        raise InvalidInput(
+            f"expected a learner that reports value errors for this method, got {type(learner).__name__}; "
+            "try PPO or SAC, or give it value_errors(state, transitions, key)"
+        )
 
 
 def refuse_images(learner: Learner, space: Space) -> None:

@@ -53,12 +53,14 @@ class CompiledTrainer(Trainer):
         """Names, types and shapes of what `save` gives for one run."""
         return checkpoint.shapes(PREFIX, self._like)
 
-    def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
+    def restore(
+        self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int], step: int
+    ) -> None:
         """Restore agents and environments from what `save` gave."""
         state = load_states(self.program.learner, PREFIX, self._like, arrays)
-        slots, most = state.slots, self.program.mdp.max_steps
+        slots, most = state.slots, min(self.program.mdp.max_steps, step // self.program.learner.n_envs)
         numbers = slots.obs, slots.context, slots.total, slots.discounted
-        check_episode(np.asarray(stages)[:, None], most, slots.length, slots.stage, *numbers)
+        check_episode(np.asarray(stages)[:, None], most, slots.length, slots.stage, *numbers, state.errors)
         self._enter_all(distributions, stages)
         self._state = state
 
@@ -135,7 +137,8 @@ def _episodes(log: Log, ended: NDArray[np.int64], n_envs: int) -> EpisodeBatch:
     """A run's episodes in a segment, from their rows of the log and the steps (n,) at which they ended."""
     started = (ended - 1) // n_envs + 1 - log.length
     discounted = log.discounted if len(log.discounted) else None
-    return EpisodeBatch(log.context, log.total, log.length, log.stage, discounted, log.success, started, ended)
+    episodes = EpisodeBatch(log.context, log.total, log.length, log.stage, discounted, log.success, started, ended)
+    return episodes.with_value_errors(log.errors) if len(log.errors) else episodes
 
 
 def _evaluation(returns: Leaf, successes: Leaf, discounted: Leaf) -> Evaluation:

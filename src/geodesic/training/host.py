@@ -27,13 +27,14 @@ from geodesic.records import RunConfig, checkpoint
 from geodesic.records.archive import Header, Headers
 from geodesic.tasks import Task
 from geodesic.training.agents import Agents, AgentState, as_policy, keys_of, load_states, refuse_images, split_states
-from geodesic.training.collector import EpisodeCollector
+from geodesic.training.collector import EpisodeCollector, ErrorSums
 from geodesic.training.env_runner import COUNTS, LIMIT, EnvRunner, EnvThreads, as_vector_env
 from geodesic.training.policy_part import PolicyPart
 from geodesic.training.trainer import Evaluation, Policy, SegmentResult, Trainer
 from geodesic.training.validate_checkpoint import check_episode
 
 AGENT, RUNNER = "device", "env/"  # prefixes of a checkpoint's arrays
+ERRORS = "errors"  # the sums of value errors over the running episodes
 EVALUATION = 0x6576616C  # sets the episodes of evaluations apart from those of training
 
 
@@ -42,7 +43,7 @@ class HostTrainer(Trainer):
 
     unchecked = RUNNER
 
-    def __init__(self, task: Task, learner: Learner, config: RunConfig) -> None:
+    def __init__(self, task: Task, learner: Learner, config: RunConfig, value_errors: bool = False) -> None:
         self.task = task
         self.learner = learner
         self.segment_steps = config.segment * learner.rollout * learner.n_envs
@@ -51,7 +52,7 @@ class HostTrainer(Trainer):
         env = task.make()
         refuse_images(learner, env.observation_space)
         env = as_vector_env(env)
-        self.agents = Agents(learner, env.observation_space, env.action_space)
+        self.agents = Agents(learner, env.observation_space, env.action_space, value_errors)
         self._policy = PolicyPart(f"{AGENT}.learner", learner, self.agents.like.learner, *self.agents.spaces)
         self.description = self._policy.description
         self._name = str(env.unwrapped)
@@ -82,16 +83,21 @@ class HostTrainer(Trainer):
             **checkpoint.shapes(AGENT, self.agents.like),
             "seed": Header(np.dtype(np.int64), ()),
             "obs": Header(np.dtype(np.float32), (n, self.agents.n_obs)),
+            **({ERRORS: Header(np.dtype(np.float64), (n, 2))} if self.agents.value_errors else {}),
             **{f"{RUNNER}{env}/counts": counts for env in range(n)},
             **{f"{RUNNER}{env}/context": context for env in range(n)},
         }
 
-    def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
+    def restore(
+        self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int], step: int
+    ) -> None:
         """Restore agents and environments from what `save` gave."""
         seeds = [int(own["seed"]) for own in arrays]
         if not all(0 <= seed <= MOST for seed in seeds):
             raise CheckpointError("damaged checkpoint: its seed is out of range")
         self._groups = [Group(self, seeds[own], distributions[own], stages[own], arrays[own]) for own in self._parts]
+        if any(runner.length > step // self.learner.n_envs for group in self._groups for runner in group.runners):
+            raise CheckpointError("damaged checkpoint: a running episode has impossible numbers")
         if not all(group.unbroken for group in self._groups):
             warnings.warn(
                 f"the state of {self._name} cannot be saved: its unfinished episodes start over, so this run will "
@@ -170,6 +176,8 @@ class Group:
         self.obs = np.zeros((len(seeds), self.n, trainer.agents.n_obs), np.float32)
         self.rows = np.zeros((len(seeds), trainer.learner.rollout, self.n, trainer.agents.width), np.float32)
         self.metrics: list[dict[str, Any]] = []  # of the updates since the last results, still on the device
+        self.errors: list[tuple[Any, NDArray[np.bool_]]] = []  # likewise, with which steps ended an episode
+        self.sums = [ErrorSums(self.n) for _ in seeds]
         self._evaluators: list[EnvRunner] = []
         self._stepping: list[Future[None]] = []
         self.unbroken = True  # whether all episodes that were running when saved could be continued
@@ -216,26 +224,43 @@ class Group:
         if (time + 1) % self.trainer.learner.rollout:
             self.select_actions(time + 1)
         elif last:
-            self.state, metrics = agents.update(self.state, self.rows.copy(), time)
-            self.metrics.append(metrics)
+            self.state, metrics, errors = agents.update(self.state, self.rows.copy(), time)
+            self._keep(metrics, errors)
         else:  # copies: the device may read what it is given after the call has returned
-            self.state, metrics, self._actions = agents.update_and_act(
+            self.state, metrics, errors, self._actions = agents.update_and_act(
                 self.state, self.rows.copy(), self.obs.copy(), time
             )
-            self.metrics.append(metrics)
+            self._keep(metrics, errors)
+
+    def _keep(self, metrics: dict[str, Any], errors: Any) -> None:
+        """Keep what an update gave until the results are needed."""
+        self.metrics.append(metrics)
+        if self.trainer.agents.value_errors:
+            self.errors.append((errors, np.asarray((self.rows[..., -2:] > 0).any(axis=-1))))
 
     def results(self, end: int) -> list[SegmentResult | None]:
         """What ended in each run since the last time; end: the time of the next step."""
         finite, updates = jax.device_get((self.trainer.agents.finite(self.state), self.metrics))
         self.metrics = []
+        errors = self._episode_errors()
         metrics = {name: np.mean([update[name] for update in updates], axis=0) for name in (updates or [{}])[0]}
         found: list[SegmentResult | None] = []
         for run, collector in enumerate(self.collectors):
             episodes = collector.batch()
+            if errors and finite[run] and episodes is not None:
+                episodes = episodes.with_value_errors(errors[run])
             earliest = end - max(runner.length for runner in self.runners[run * self.n : (run + 1) * self.n])
             own = {name: float(values[run]) for name, values in metrics.items()}
             found.append(SegmentResult(episodes, earliest, own) if finite[run] and episodes is not None else None)
         return found
+
+    def _episode_errors(self) -> list[FloatArray]:
+        """The sums of value errors (n, 2) of each run's episodes, in the order in which they ended; [] if not kept."""
+        kept, self.errors = self.errors, []
+        if not self.trainer.agents.value_errors:
+            return []
+        errors, ended = (np.concatenate(parts, axis=1) for parts in zip(*jax.device_get(kept)))
+        return [sums.add(*own) for sums, *own in zip(self.sums, errors, ended)]
 
     def evaluate(self, step: int) -> list[Evaluation]:
         """Evaluate each run's policy on the target, in as many separate environments as it trains in.
@@ -287,6 +312,8 @@ class Group:
 
     def _saved(self, run: int, agent: AgentState) -> Arrays:
         arrays = {**checkpoint.flatten(AGENT, agent), "seed": np.int64(self.seeds[run]), "obs": self.obs[run].copy()}
+        if self.trainer.agents.value_errors:
+            arrays[ERRORS] = self.sums[run].running.copy()
         for env in range(self.n):
             own = self.runners[run * self.n + env].save()
             arrays |= {f"{RUNNER}{env}/{name}": value for name, value in own.items()}
@@ -295,6 +322,8 @@ class Group:
     def _restore(self, saved: Sequence[Arrays]) -> None:
         """Continue from what `save` gave, with new episodes where the running ones could not be saved."""
         self.state = load_states(self.trainer.learner, AGENT, self.trainer.agents.like, saved)
+        if self.trainer.agents.value_errors:
+            self.sums = [ErrorSums(self.n, own[ERRORS]) for own in saved]
         for place, runner in enumerate(self.runners):
             run, env = divmod(place, self.n)
             prefix = f"{RUNNER}{env}/"
@@ -310,6 +339,7 @@ class Group:
                 raise CheckpointError(f"the checkpoint belongs to another run: environment {env}: {error}") from error
             if not kept:
                 self.unbroken = False
+                self.sums[run].running[env] = 0.0
                 self._begin_episode(place)
 
     def _for_all(self, work: Callable[[int], None], places: Sequence[int]) -> None:

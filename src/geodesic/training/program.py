@@ -53,6 +53,7 @@ class RunState(NamedTuple):
     slots: EnvSlot
     key: Key
     finite: jax.Array  # whether all parameters and returns of the last segment are
+    errors: Leaf = ()  # sums (n_envs, 2) over the running episodes, as in `Log`
 
 
 Carry = tuple[EnvSlot, jax.Array, jax.Array, Key]  # of an evaluation: slots, ended, success, key
@@ -68,6 +69,7 @@ class Log(NamedTuple):
     stage: Leaf
     success: Leaf
     discounted: Leaf
+    errors: Leaf = ()  # sums of |e| and max(e, 0) over the episode, e the learner's value errors, if they are needed
     metrics: Leaf = ()  # of the learner: means over the segment, without those axes
 
 
@@ -83,7 +85,7 @@ class Program:
     """One environment and one learner, compiled: `init`, `segment` and `evaluate`, each with a leading axis (runs,).
 
     `play_contexts` plays one run's agent in given contexts (n, d). `discount` is set where the task's score is the
-    discounted return.
+    discounted return, `value_errors` where a method needs the learner's.
     """
 
     mdp: ContextualMDP
@@ -92,6 +94,7 @@ class Program:
     eval_episodes: int
     eval_policy: str  # "deterministic" or "stochastic"
     discount: float | None = None
+    value_errors: bool = False
 
     def __post_init__(self) -> None:
         self.segment_steps = self.iterations * self.learner.rollout * self.learner.n_envs  # of a run
@@ -123,7 +126,8 @@ class Program:
         key, fresh, reset = jax.random.split(key, 3)
         keys = jax.random.split(reset, self.learner.n_envs)
         learner = self.learner.init(fresh, self.mdp.observation_space, self.mdp.action_space)
-        return RunState(learner, jax.vmap(partial(self._reset, sampler))(keys), key, jnp.bool_(True))
+        errors = jnp.zeros((self.learner.n_envs, 2)) if self.value_errors else ()
+        return RunState(learner, jax.vmap(partial(self._reset, sampler))(keys), key, jnp.bool_(True), errors)
 
     def _segment(self, state: RunState, sampler: Sampler) -> tuple[RunState, Log]:
         """`iterations` times: act for a rollout, then learn from it."""
@@ -143,8 +147,16 @@ class Program:
             return jax.vmap(partial(self._interact, sampler))(slots, chosen, stored, keys[1])
 
         slots, (seen, log) = jax.lax.scan(step, state.slots, keys, unroll=rollout <= SHORT)
+        running, errors = self._errors(state, seen, log.ended, learn)
         learner, metrics = self.learner.update(state.learner, seen, learn)
-        return RunState(learner, slots, key, state.finite), log._replace(metrics=metrics)
+        return RunState(learner, slots, key, state.finite, running), log._replace(errors=errors, metrics=metrics)
+
+    def _errors(self, state: RunState, seen: Transitions, ended: jax.Array, learn: Key) -> tuple[Leaf, Leaf]:
+        """The sums of value errors after a rollout, and at each of its steps (rollout, n_envs, 2)."""
+        if not self.value_errors:
+            return (), ()
+        each = self.learner.value_errors(state.learner, seen, jax.random.fold_in(learn, 0))  # type: ignore[attr-defined]
+        return sum_errors(state.errors, each, ended)
 
     def _interact(
         self, sampler: Sampler, slot: EnvSlot, action: jax.Array, stored: jax.Array, key: Key
@@ -221,6 +233,19 @@ class Program:
         slots, _, success, _ = jax.lax.while_loop(alive, step, (slots, nothing, failed, key))
         unknown = jnp.full_like(slots.total, jnp.nan)
         return slots.total, success, unknown if self.discount is None else slots.discounted
+
+
+def sum_errors(running: jax.Array, errors: jax.Array, ended: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Sums of |e| and max(e, 0) along each episode: of those still running, (n, 2), and at each step, (t, n, 2).
+
+    running: the sums (n, 2) before these steps. errors, ended: of each step, (t, n).
+    """
+
+    def add(sums: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        sums = sums + jnp.stack([jnp.abs(now[0]), jnp.maximum(now[0], 0.0)], axis=-1)
+        return jnp.where(now[1][:, None], 0.0, sums), sums
+
+    return jax.lax.scan(add, running, (errors, ended))
 
 
 def sample(sampler: Sampler, key: Key) -> jax.Array:

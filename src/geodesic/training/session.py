@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from geodesic.contexts import Arrays, EpisodeBatch, FloatArray, IntArray, Particles
-from geodesic.contexts.episodes import COLUMNS
+from geodesic.contexts.episodes import COLUMNS, LOSS_COLUMNS
 from geodesic.curricula import State
 from geodesic.curricula.gradient.staged import DISTANCE, HOP, JUMP
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, RunWarning, format_error
@@ -38,6 +38,7 @@ from geodesic.training.validate_checkpoint import (
     CURRICULUM,
     WAITING,
     check_contexts,
+    check_counts,
     check_members,
     check_numbers,
     check_state,
@@ -317,7 +318,8 @@ class CurriculumSession:
             return
         self.write()
         own = {CURRICULUM + name: value for name, value in self.curriculum.save(self.state).items()}
-        waiting = {WAITING + name: column for name, column in zip(COLUMNS, self.waiting.columns())}
+        columns = zip(COLUMNS, self.waiting.columns())
+        waiting = {WAITING + name: column for name, column in columns if column is not None}
         seen = {"updates": self.updates, "train_score": self.train_score, "target_score": self.target_score}
         best, kept = self.best.save()
         self.folder.save({**agent, **best, **own, **waiting}, {**seen, **kept, **meta})
@@ -337,16 +339,16 @@ class CurriculumSession:
         kept = {name.removeprefix(CURRICULUM): found.arrays[name] for name in names}
         try:
             state = self.curriculum.load(kept)
-            waiting = EpisodeBatch(*(found.arrays[WAITING + name] for name in COLUMNS))
+            waiting = _waiting(found.arrays)
             check_state(state, waiting, self.task.space.dim)
             if type(self.curriculum).__module__.startswith("geodesic."):
                 check_numbers(kept, own)
                 check_contexts(state, waiting, self.task.space)
             best = BestPolicy.load(found)
-            if state.stage != self.folder.last_stage:
-                raise CheckpointError(
-                    f"expected stage {self.folder.last_stage}, the last one recorded, got {state.stage}"
-                )
+            last = self.folder.last_stage
+            if state.stage != last.stage:
+                raise CheckpointError(f"expected stage {last.stage}, the last one recorded, got {state.stage}")
+            check_counts(found, self.config, self.folder.recorded, last.step)
         except KeyError as error:
             raise CheckpointError(f"{found.path} is of another version: it has no {error}") from error
         except (ValueError, TypeError, IndexError, OverflowError, GeodesicError) as error:
@@ -419,3 +421,10 @@ class CurriculumSession:
             for each in (state.distribution, self.task.target_particles)
         )
         return float(np.linalg.norm(here - there))
+
+
+def _waiting(arrays: Arrays) -> EpisodeBatch:
+    """The waiting episodes of a checkpoint, which has value losses only where a method needs them."""
+    columns: list[Any] = [arrays[WAITING + name] for name in COLUMNS if name not in LOSS_COLUMNS.values()]
+    losses = (arrays.get(WAITING + name) for name in COLUMNS if name in LOSS_COLUMNS.values())
+    return EpisodeBatch(*columns, *losses)

@@ -22,8 +22,9 @@ from geodesic.checks import (
     check_integers,
 )
 from geodesic.contexts import Arrays, EpisodeBatch
+from geodesic.contexts.episodes import loss_column
 from geodesic.curricula.base import Threshold
-from geodesic.errors import InvalidInput
+from geodesic.errors import CheckpointError, InvalidInput
 from geodesic.metrics.standard import Maker
 from geodesic.records import Checkpoint, run_exists
 from geodesic.tasks import Task, load
@@ -32,6 +33,7 @@ from geodesic.tasks.methods import Method
 from geodesic.training.configure import configure, objects_of
 from geodesic.training.session import CurriculumSession, CurriculumView
 from geodesic.training.trainer import Evaluation
+from geodesic.training.validate_checkpoint import WAITING
 
 AUTOSAVE = 20.0  # seconds
 AGENT = "agent/"
@@ -226,6 +228,8 @@ class Teacher(CurriculumView):
         lengths: ArrayLike,
         successes: ArrayLike | None = None,
         discounted: ArrayLike | None = None,
+        value_l1: ArrayLike | None = None,
+        positive_value_loss: ArrayLike | None = None,
     ) -> bool:
         """Report episodes that ended.
 
@@ -236,6 +240,9 @@ class Teacher(CurriculumView):
             lengths: The environment steps (n,) of each.
             successes: Whether each succeeded (n,); required if the task's score is the success.
             discounted: The discounted return (n,); required if the task's score is that.
+            value_l1: The mean |error| (n,) of your value function along each episode, such as its advantages; required
+                by methods that look at it, such as plr with `loss=l1`.
+            positive_value_loss: The mean (n,) of max(error, 0), likewise; plr looks at it by default.
 
         Returns:
             Whether a new stage began.
@@ -249,10 +256,14 @@ class Teacher(CurriculumView):
         if (steps < 1).any():
             raise InvalidInput(f"expected lengths of at least 1 step, got {steps.min()}")
         played = self._evaluation(_column(returns, "returns", n), successes, discounted)
+        absolute = loss_column(value_l1, "value_l1", n)
+        positive = loss_column(positive_value_loss, "positive_value_loss", n)
+        if self.session.curriculum.needs_value_losses and absolute is None and positive is None:
+            raise InvalidInput("expected value_l1 or positive_value_loss of each episode for this method, got neither")
         points, stages = self._pending.remove(ids)  # nothing is refused after this
         ended = self.step + np.cumsum(steps)
         values = played.returns, steps, stages, played.discounted, played.successes
-        episodes = EpisodeBatch(points, *values, started=ids, ended=ended)
+        episodes = EpisodeBatch(points, *values, ids, ended, absolute, positive)
         self.step = int(ended[-1])
         new = self.session.observe(episodes, self.step, self._pending.earliest)
         self._autosave()
@@ -320,9 +331,12 @@ class Teacher(CurriculumView):
         """Continue from a checkpoint, before any file is changed."""
         self.restored = {key.removeprefix(AGENT): kept.arrays[key] for key in kept.arrays if key.startswith(AGENT)}
         self._saved = None if self.restored else self._saved  # whoever saves an agent saves it again
-        self.step, self._samples = kept.count("step"), kept.count("samples")
-        self._pending = PendingContexts(kept.count("started"))
-        self._evaluated = kept.count("evaluated", most=self.step + 1) - 1
+        self.step, started = kept.count("step"), kept.count("started")
+        self._samples = kept.count("samples", most=started)
+        if (kept.arrays[WAITING + "started"] >= started).any():
+            raise CheckpointError(f"damaged checkpoint {kept.path}: an episode began before its context was sampled")
+        self._pending = PendingContexts(started)
+        self._evaluated = kept.count("evaluated") - 1
 
     def _autosave(self) -> None:
         self.session.write()

@@ -59,8 +59,13 @@ class Trainer(Protocol):
     def shapes(self) -> Headers:
         """Names, types and shapes of what `save` gives for one run, except names that begin with `unchecked`."""
 
-    def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
-        """Restore agents and environments from what `save` gave, on the stages that they are in."""
+    def restore(
+        self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int], step: int
+    ) -> None:
+        """Restore agents and environments from what `save` gave, on the stages that they are in.
+
+        step: environment steps of each run so far.
+        """
 
     def save(self) -> list[Arrays]:
         """Everything that decides the rest of each run, as named arrays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,11 @@ from geodesic.contexts import Array, Arrays, ContextSpace, EpisodeBatch, Particl
 from geodesic.contexts.episodes import COLUMNS
 from geodesic.curricula import State
 from geodesic.errors import CheckpointError
-from geodesic.records import checkpoint
+from geodesic.records import Checkpoint, RunConfig, checkpoint
 from geodesic.records.archive import Header, Headers
+from geodesic.records.config import LOOPS
 from geodesic.records.files import LONGEST
+from geodesic.records.tables import Recorded
 from geodesic.training.best import BEST
 
 if TYPE_CHECKING:
@@ -98,6 +101,26 @@ def check_numbers(arrays: Arrays, own: Arrays) -> None:
 
 def _all_finite(array: Array) -> bool:
     return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
+
+
+def check_counts(found: Checkpoint, config: RunConfig, recorded: Mapping[str, Recorded], stage: int) -> None:
+    """Refuse counts that contradict what is recorded: the episodes, the evaluations and the last stage.
+
+    recorded: rows and last steps of the tables. stage: the step at which the last stage began.
+    """
+    step, updates = found.count("step"), found.count("updates")
+    episodes, evaluations = recorded["episodes.csv"], recorded["evaluations.csv"]
+    if step < max(episodes.step, evaluations.step, stage):
+        raise CheckpointError(f"its step {step} is before the last one recorded")
+    if found.count("best", "step") > max(evaluations.step, 0):
+        raise CheckpointError(f"its best policy is of a step after its last evaluation, {evaluations.step}")
+    if config.backend in LOOPS:  # which count the steps and batches of finished episodes
+        if step != max(episodes.step, 0):
+            raise CheckpointError(f"expected step {max(episodes.step, 0)}, where its last episode ended, got {step}")
+        if updates > episodes.rows:
+            raise CheckpointError(f"expected at most {episodes.rows} updates, one for each episode, got {updates}")
+    if "evaluated" in found.meta and found.count("evaluated") != evaluations.step + 1:
+        raise CheckpointError(f"expected its last evaluation at step {evaluations.step}, got another step")
 
 
 def check_finite(learner: Learner, state: LearnerState) -> None:

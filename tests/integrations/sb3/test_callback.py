@@ -36,6 +36,10 @@ def dqn(n_envs=2, env=None, **more):
     return DQN("MlpPolicy", env, learning_starts=50, buffer_size=1000, policy_kwargs=SMALL, seed=0, **more)
 
 
+def a2c(n_envs=2):
+    return A2C("MlpPolicy", make_vec_env(task().make, n_envs=n_envs), n_steps=4, policy_kwargs=SMALL, seed=0)
+
+
 def few_evaluations(**more):
     return task(evaluation=gd.EvaluationSettings(episodes=3), **more)
 
@@ -82,6 +86,45 @@ def test_every_episode_is_recorded_once_with_the_context_and_stage_in_which_it_b
     assert run.evaluations.steps[-1] == model.num_timesteps
     assert (run.evaluations.returns == 5.0).all()  # the target's length
     assert (curriculum.stage, curriculum.alpha) == (2, 1.0)
+
+
+@pytest.mark.parametrize("make", [ppo, a2c])
+def test_value_losses_are_the_means_of_the_advantages_of_an_episode(make):
+    """Summed by hand from the buffers of all rollouts; an episode of the clock lasts longer than a rollout of A2C."""
+    seen, advantages, dones = [], [], []
+    model = make(n_envs=2)
+    kept = gd.sb3.CurriculumCallback(few_evaluations(), "plr:buffer=8", eval_freq=0, verbose=0)
+    after = kept._on_rollout_end
+
+    def end():
+        advantages.append(model.rollout_buffer.advantages.copy())
+        after()
+
+    kept._on_rollout_end = end
+    kept._on_training_start, begin = lambda: (begin(), watch()), kept._on_training_start
+
+    def watch():
+        observe = kept.session.observe
+        kept.session.observe = lambda batch, *rest: (seen.append(batch), observe(batch, *rest))[1]
+        step = kept._collector.step
+        kept._collector.step = lambda *given: (dones.append(np.array(given[2])), step(*given))[1]
+
+    model.learn(320, callback=kept)
+    found = [loss for batch in seen for loss in batch.value_losses("l1")] if seen else []
+    sums, expected = np.zeros((2, 2)), []
+    for each, over in zip(np.concatenate(advantages), dones):
+        sums += np.stack([np.abs(each), np.ones(2)], axis=1)
+        for place in np.flatnonzero(over):
+            expected.append(sums[place, 0] / sums[place, 1])
+            sums[place] = 0
+    assert len(expected) > 20
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_an_algorithm_without_advantages_is_refused_for_methods_that_need_them(tmp_path):
+    kept = gd.sb3.CurriculumCallback(few_evaluations(), "plr", out=tmp_path / "run")
+    with pytest.raises(InvalidInput, match="expected an on-policy algorithm for this method, .* got DQN; try PPO"):
+        dqn().learn(100, callback=kept)
 
 
 def test_stages_are_logged():

@@ -11,11 +11,11 @@ from stable_baselines3.common.vec_env import VecNormalize
 import geodesic as gd
 from clocks import task
 from geodesic.cli import main
-from geodesic.errors import InvalidInput, MissingExtra, UnknownName
-from geodesic.integrations.sb3.trainer import NAMES, make_model
+from geodesic.errors import CheckpointError, InvalidInput, MissingExtra, UnknownName
+from geodesic.integrations.sb3.trainer import NAMES, SB3Trainer, make_model
 from geodesic.learners.ppo import PPO
 from geodesic.learners.sac import SAC
-from geodesic.records import load_comparison, load_run
+from geodesic.records import checkpoint, checkpoint_path, load_comparison, load_run
 from geodesic.runs import run
 from geodesic.tasks import load
 from geodesic.training.configure import configure
@@ -102,14 +102,29 @@ def test_a_run_does_not_depend_on_the_other_seeds(tmp_path):
     assert one.read_bytes() == other.read_bytes() != (together.runs[0].folder / "episodes.csv").read_bytes()
 
 
+def test_methods_that_need_value_losses_get_them(tmp_path):
+    config = configure(clock(), "plr:buffer=8:fill=0.5", 0, backend="sb3")
+    run.start([config], [tmp_path / "plr"], clock()).train()
+    assert "contexts replayed" in (tmp_path / "plr" / "stages.csv").read_text()
+    with pytest.raises(InvalidInput, match="expected an on-policy algorithm for this method, .* got SAC"):
+        SB3Trainer(load("point-mass"), SAC(), config, value_errors=True)
+
+
 def test_an_interrupted_run_resumes(tmp_path):
     config = configure(clock(), QUICK, backend="sb3")
     batch = run.start([config], [tmp_path], clock())
     before = batch.trainer._models[0]
     for _ in range(2):
         batch._finish_segment()
+    batch._evaluate()
     batch.save()
     release(batch)
+    kept = checkpoint.load(checkpoint_path(tmp_path))
+    forged = {**kept.arrays, "sb3/counters/num_timesteps": np.array(129)}
+    checkpoint.save(checkpoint_path(tmp_path), forged, kept.meta)
+    with pytest.raises(CheckpointError, match="expected a model at step 128, got 129"):
+        run.resume([config], [tmp_path], clock())
+    checkpoint.save(checkpoint_path(tmp_path), kept.arrays, kept.meta)
     resumed = run.resume([config], [tmp_path], clock())
     after = resumed.trainer._models[0]
     assert after.num_timesteps == before.num_timesteps == 128

@@ -17,7 +17,7 @@ from geodesic.checks import as_integer, as_nonnegative, as_path
 from geodesic.curricula.base import Threshold
 from geodesic.errors import CheckpointError, InvalidInput, RunFailed
 from geodesic.integrations.sb3.description import describe
-from geodesic.integrations.sb3.episodes import InfoCollector
+from geodesic.integrations.sb3.episodes import InfoCollector, refuse_without_advantages
 from geodesic.integrations.sb3.evaluation import Evaluator
 from geodesic.integrations.sb3.models import PREFIX, name_of, restore_model, save_model, save_policy
 from geodesic.metrics.standard import Maker
@@ -99,11 +99,13 @@ class CurriculumCallback(CurriculumView, BaseCallback):
             self._open()
         else:
             self._continue(self._session)
-        self._collector = InfoCollector(self.task, self.training_env.num_envs, self.model.num_timesteps)
+        waits = self._waits = self.session.curriculum.needs_value_losses  # for the rollout's end, to observe
+        self._collector = InfoCollector(self.task, self.training_env.num_envs, self.model.num_timesteps, waits)
         self._started = time.monotonic()
 
     def _on_step(self) -> bool:
-        if self._collector.step(self.num_timesteps, self._rewards(), self.locals["dones"], self.locals["infos"]):
+        ended = self._collector.step(self.num_timesteps, self._rewards(), self.locals["dones"], self.locals["infos"])
+        if ended and not self._waits:
             self._observe()
         if self._every and self.num_timesteps >= (max(self._evaluated, 0) // self._every + 1) * self._every:
             self._evaluate()
@@ -118,6 +120,9 @@ class CurriculumCallback(CurriculumView, BaseCallback):
             self._save()
 
     def _on_rollout_end(self) -> None:
+        self._collector.end_rollout(self.model)
+        if self._waits:
+            self._observe()
         self.logger.record("curriculum/stage", self.stage)
         self.logger.record("curriculum/alpha", self.alpha)
         self.logger.record("curriculum/distance", self.session.distance)
@@ -156,6 +161,8 @@ class CurriculumCallback(CurriculumView, BaseCallback):
             extend=True,
         )
         try:
+            if self._session.curriculum.needs_value_losses:
+                refuse_without_advantages(self.model)
             if self._session.restored is not None:
                 self._session.extend(config, self.model.num_timesteps)
                 if self.verbose:
@@ -189,7 +196,7 @@ class CurriculumCallback(CurriculumView, BaseCallback):
         if self.model.num_timesteps != kept.count("step"):
             raise CheckpointError(f"{kept.path} is of another version: its model is at step {self.model.num_timesteps}")
         self.num_timesteps = self.model._num_timesteps_at_start = self.model.num_timesteps
-        self._evaluated = kept.count("evaluated", most=self.num_timesteps + 1) - 1
+        self._evaluated = kept.count("evaluated") - 1
         self._stage_episodes = kept.count("stage_episodes")
 
     def _continue(self, session: CurriculumSession) -> None:

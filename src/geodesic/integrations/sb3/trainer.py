@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecNormalize
 
 from geodesic.contexts import Arrays, FloatArray, Particles
 from geodesic.envs.gymnasium import is_image
-from geodesic.errors import InvalidInput, MissingExtra, format_error
+from geodesic.errors import CheckpointError, InvalidInput, MissingExtra, format_error
 from geodesic.integrations.sb3 import legacy
 from geodesic.integrations.sb3.description import describe
-from geodesic.integrations.sb3.episodes import InfoCollector
+from geodesic.integrations.sb3.episodes import InfoCollector, refuse_without_advantages
 from geodesic.integrations.sb3.evaluation import Evaluator
 from geodesic.integrations.sb3.models import PREFIX, restore_model, save_model, save_policy
 from geodesic.records import RunConfig
@@ -98,13 +99,17 @@ class SB3Trainer(Trainer):
 
     unchecked = PREFIX
 
-    def __init__(self, task: Task, learner: Any, config: RunConfig) -> None:
+    def __init__(self, task: Task, learner: Any, config: RunConfig, value_errors: bool = False) -> None:
         self.task = task
+        self.value_errors = value_errors
         self.learner = learner
         self.library = config.backend
         self.segment_steps = config.segment * learner.rollout * learner.n_envs
         self.evaluator = Evaluator(task, config.eval_episodes, config.eval_policy)
-        self.description = describe(make_model(task, learner, self.library, 0))  # refuses a learner that does not fit
+        model = make_model(task, learner, self.library, 0)  # refuses a learner that does not fit
+        if value_errors:
+            refuse_without_advantages(model)
+        self.description = describe(model)
 
     def prepare(self, runs: int) -> None:
         """Start slow preparations for this many runs in the background."""
@@ -122,13 +127,20 @@ class SB3Trainer(Trainer):
         """Nothing: what `save` gives is checked when it is restored."""
         return {}
 
-    def restore(self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
+    def restore(
+        self, arrays: Sequence[Arrays], distributions: Sequence[Particles], stages: Sequence[int], step: int
+    ) -> None:
         """Restore agents and environments from what `save` gave."""
-        self._train_on([self.model(own, 0) for own in arrays], distributions, stages)
+        models = [self.model(own, 0) for own in arrays]
+        for model in models:
+            if model.num_timesteps != step:
+                raise CheckpointError(f"damaged checkpoint: expected a model at step {step}, got {model.num_timesteps}")
+        self._train_on(models, distributions, stages)
 
     def _train_on(self, models: list[Model], distributions: Sequence[Particles], stages: Sequence[int]) -> None:
         self._models = models
-        self._collectors = [InfoCollector(self.task, model.n_envs, model.num_timesteps) for model in models]
+        kept = self.value_errors
+        self._collectors = [InfoCollector(self.task, model.n_envs, model.num_timesteps, kept) for model in models]
         for run, (distribution, stage) in enumerate(zip(distributions, stages)):
             self.enter(run, distribution, stage)
 
@@ -153,12 +165,8 @@ class SB3Trainer(Trainer):
         state = np.random.SeedSequence([model.seed, before]).generate_state(1)[0]
         model.set_random_seed(int(state) >> 1)
 
-        def collect(step: dict[str, Any], _: dict[str, Any]) -> bool:
-            collector.step(model.num_timesteps, step["rewards"], step["dones"], step["infos"])
-            return True
-
         try:
-            model.learn(self.segment_steps, callback=collect, reset_num_timesteps=False)
+            model.learn(self.segment_steps, callback=Collecting(collector), reset_num_timesteps=False)
         except ValueError as error:
             if "nan" not in str(error).lower():  # which their distributions refuse
                 raise
@@ -195,6 +203,22 @@ class SB3Trainer(Trainer):
         model = make_model(self.task, self.learner, self.library, seed)
         restore_model(model, arrays)
         return model
+
+
+class Collecting(BaseCallback):
+    """Gives every step, and the end of every rollout, to a collector."""
+
+    def __init__(self, collector: InfoCollector) -> None:
+        super().__init__()
+        self.collector = collector
+
+    def _on_step(self) -> bool:
+        given = self.locals["rewards"], self.locals["dones"], self.locals["infos"]
+        self.collector.step(self.num_timesteps, *given)
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self.collector.end_rollout(self.model)
 
 
 def metrics_of(model: Model) -> dict[str, float]:
