@@ -19,6 +19,7 @@ import numpy as np
 
 from geodesic.analysis.aggregate import Aggregate, TaskScores, aggregate, improvement
 from geodesic.analysis.intervals import Estimate, interquartile_mean
+from geodesic.errors import count
 from geodesic.report.benchmark import REFERENCES, BenchmarkResults, scores_csv
 from geodesic.report.tables import interval_text, lay_out
 from geodesic.report.text import format_known, record
@@ -119,6 +120,8 @@ def text_of(runs: Sequence[Run]) -> str:
     reference = next(name for name in REFERENCES if name in labels)
     rows = aggregate(tasks, reference)
     parts = [
+        f"Recorded: {count(len(labels), 'method')} on {len(tasks)} of the suite's {len(choose(DEFAULT))} tasks, "
+        f"{count(len(runs), 'run')}.",
         methods_table(rows, tasks, reference),
         "Normalised score, interquartile mean over the seeds of each task; in parentheses the seeds that stay above "
         "the threshold to the end:",
