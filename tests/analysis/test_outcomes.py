@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from geodesic.analysis.intervals import probability_interval
-from geodesic.analysis.outcomes import SEPARABLE, SeedOutcome, at_source, outcomes_of
+from geodesic.analysis.outcomes import SEPARABLE, SeedOutcome, at_source, outcomes_of, path_problems
 from geodesic.errors import InvalidInput
 from geodesic.records import load_comparison, load_run
 from run_folders import write_comparison, write_run
@@ -152,3 +152,12 @@ def test_runs_that_never_left_their_source_are_named(tmp_path: Path) -> None:
     notes = ["gradient: 2 of 4 seeds never left the source", "linear: 2 of 2 seeds never left the source"]
     assert at_source(runs) == notes
     assert at_source([run for run in runs if run.label == "gradient"][:2]) == []
+
+
+def test_runs_without_a_way_to_the_target_are_named(tmp_path: Path) -> None:
+    details = ["", "hop=0.1; distance to target=0.4; blocked=0.95", ""]
+    for seed, last in enumerate((0.6, 1.0)):
+        alphas = [0.0, last / 2, last]
+        write_run(tmp_path / f"runs/mine/seed-{seed}", label="mine", seed=seed, alphas=alphas, details=details)
+    note = "mine: 1 of 2 seeds found no way to the target: all lead through contexts practised in vain"
+    assert path_problems(load_comparison(tmp_path)) == [note]

@@ -8,7 +8,7 @@ import pytest
 
 import geodesic as gd
 from geodesic.errors import InvalidInput, UnknownName
-from geodesic.metrics import Embedding, Euclidean, Metric, ReturnLift, standard
+from geodesic.metrics import Embedding, Euclidean, Metric, Practice, ReturnLift, standard
 
 OWN = '''
 import numpy as np
@@ -133,13 +133,14 @@ def test_an_unknown_name_lists_the_known_ones():
 
 
 def test_every_bounded_box_has_straight_lines_and_learned_metrics():
-    names = ("l2", "embedding", "return-lift", "embedding-raw")
+    names = ("l2", "embedding", "return-lift", "practice", "embedding-raw")
     assert standard.standard_names(Facts()) == names
     made = [standard.make(name, Facts(score="success"), 0.5) for name in names]
     np.testing.assert_array_equal(made[0].scale, [4, 1])
     assert made[1:] == [
         Embedding(BOX, -1.0, score="success"),
         ReturnLift(BOX, -1.0, 0.5, score="success"),
+        Practice(BOX, 0.5, score="success"),
         Embedding(BOX, -1.0, raw=True, score="success"),
     ]
 
@@ -150,6 +151,7 @@ def test_every_bounded_box_has_straight_lines_and_learned_metrics():
         (Facts(least=None), ("l2",), "worst_return="),
         (Facts(gd.ContextSpace([0.0], [np.inf])), ("l2",), "bounded contexts"),
         (Facts(gd.ContextSpace.discrete([[0.0], [1.0]])), (), None),
+        (Facts(gd.ContextSpace(np.zeros(4), np.ones(4))), ("l2", "embedding", "return-lift", "embedding-raw"), None),
     ],
 )
 def test_learned_metrics_need_bounded_contexts_and_a_worst_return(facts, names, missing):

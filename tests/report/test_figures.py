@@ -492,7 +492,7 @@ def test_stages_show_returns_path_choice_and_wall(tmp_path: Path) -> None:
     assert {tuple(point) for point in chosen} == {tuple(point) for point in run.curriculum[1].particles.points}
     assert second.patches[0].get_bbox().bounds == (-2.0, 2.0, 8.0, 4.0)
     assert second.collections[0].zorder < second.patches[0].zorder < second.collections[1].zorder
-    assert {"modelled return", "α of the possible path", "contexts trained on", "wall", "goal x"} <= texts(figure)
+    assert {"modelled score", "α of the possible path", "contexts trained on", "wall", "goal x"} <= texts(figure)
 
 
 def moving_run(folder: Path, particles: int = 30) -> Path:
@@ -539,7 +539,7 @@ def test_stages_omit_a_model_of_other_values(tmp_path: Path) -> None:
     figure = stages(run, Scene.of_task(room(3, axes=("goal_x", "goal_z")), []))
     assert len(panels(figure)[1].collections) == 11 + 1
     other = stages(run, Scene.of_task(room(3, axes=("goal_x", "goal_y")), []))
-    assert "modelled return, other values at their middle" in texts(other)
+    assert "modelled score, other values at their middle" in texts(other)
 
 
 def test_path_summary_draws_each_label(tmp_path: Path) -> None:

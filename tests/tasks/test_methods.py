@@ -173,7 +173,8 @@ DISCRETE = walk(
         ),
         (
             lambda: resolve(TASK, "gradient", "graph"),
-            "expected metric of Walk to be one of plain, l2, embedding, return-lift, embedding-raw; got 'graph'",
+            "expected metric of Walk to be one of plain, l2, embedding, return-lift, practice, embedding-raw; "
+            "got 'graph'",
         ),
         (
             lambda: resolve(walk(name="walk"), "gradient:metric=return-lift"),

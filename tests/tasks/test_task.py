@@ -166,7 +166,7 @@ def test_the_target_counts_as_solved_above_the_threshold_by_default():
 
 def test_a_box_has_standard_metrics_and_only_l2_without_worst_return_or_bounds():
     task = walk(worst_return=-200.0)
-    assert task.metric_names == ("l2", "embedding", "return-lift", "embedding-raw")
+    assert task.metric_names == ("l2", "embedding", "return-lift", "practice", "embedding-raw")
     assert walk().metric_names == ("l2",)
     endless = walk(worst_return=-200.0, contexts={"place": (-8.0, np.inf)})
     assert endless.metric_names == ("l2",)
@@ -329,7 +329,7 @@ BAD = [
     ),
     (
         lambda: walk(worst_return=-9.0, name="walk").make_metric("manhattan"),
-        "expected metric of walk to be one of l2, embedding, return-lift, embedding-raw; got 'manhattan'",
+        "expected metric of walk to be one of l2, embedding, return-lift, practice, embedding-raw; got 'manhattan'",
     ),
     (
         lambda: walk(metric="embedding"),
@@ -341,7 +341,7 @@ BAD = [
     ),
     (
         lambda: walk(available_metrics=("steps",)).make_metric(),
-        "expected metric to be one of l2, product, embedding, return-lift, embedding-raw; got 'steps'",
+        "expected metric to be one of l2, product, embedding, return-lift, practice, embedding-raw; got 'steps'",
     ),
     (
         lambda: walk(plot=gd.Plot(axes=("place", "speed"))),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import geodesic as gd
-from geodesic.analysis.outcomes import jumping
+from geodesic.analysis.outcomes import path_problems
 from geodesic.analysis.verdict import verdict_of
 from geodesic.errors import CheckpointError, InvalidInput, RunWarning
 from geodesic.records import RunFolder, checkpoint, checkpoint_path, load_run, read_config
@@ -200,7 +200,7 @@ def test_a_path_that_jumps_is_warned_about_once_and_recorded(tmp_path):
     assert numbers["hop"].max() > 0.8
     assert numbers["distance to target"][-1] == 0.0
     line = f"{config.label}: the path of 1 of 1 seed jumped; try another metric"
-    assert jumping([run]) == [line]
+    assert path_problems([run]) == [line]
     assert f"{line}." in verdict_of([run]).lines
 
 

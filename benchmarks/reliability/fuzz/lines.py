@@ -53,7 +53,7 @@ PATHS = ("new", "new/deeper", "file.txt", "file.txt/under", "/dev/null", "/dev/n
     "compared", "x" * 300, "", ".", "\udcff", "broken.json", "broken.toml", "list.json", "deep.json",
     "run/config.json", "bytes.toml", "words.toml", "half", "good.toml", "a b", "'",
 )  # fmt: skip
-METRICS = ("l2", "graph", "embedding", "return-lift", "contextual", "", "x")
+METRICS = ("l2", "graph", "embedding", "return-lift", "practice", "contextual", "", "x")
 ALPHAS = ("0,1", "0.5", "", ",", "a", "nan", "2", "-1", "inf", "1e400", "0,,1", ",".join(["0.5"] * 30))
 
 OPTIONS: dict[str, tuple[Sequence[str], ...]] = {

@@ -17,13 +17,14 @@ from geodesic.analysis.intervals import Estimate, median, probability_interval, 
 from geodesic.analysis.statistics import asymptotic, of_seeds, rolling_mean, window_of
 from geodesic.checks import check_instances
 from geodesic.curricula import REGISTRY
-from geodesic.curricula.gradient.staged import JUMP
+from geodesic.curricula.gradient.staged import BLOCKED, JUMP
 from geodesic.errors import InvalidInput, count
 from geodesic.records.reader import RunResult, by_label
 from geodesic.training.monitor import PATIENCE, WINDOW, Monitor, Notice, replay
 
 BASELINES = ("target-only", "uniform")  # that show whether a curriculum pays
 CLEAR = 0.05  # of the way to the level, by which the last evaluations are better if a run still improves
+MOST_BLOCKED = 0.9  # fraction of particles from which on no way is left
 FEWEST = 8  # evaluations that show whether a run still improves
 SEPARABLE = next(n for n in range(1, 99) if probability_interval(1.0, n)[0] > 0.5)  # seeds, for any difference to show
 
@@ -196,8 +197,8 @@ def at_source(runs: Sequence[RunResult]) -> list[str]:
     return notes
 
 
-def jumping(runs: Sequence[RunResult]) -> list[str]:
-    """Name the labels with runs whose path jumped, so that alpha says little about what was trained on before.
+def path_problems(runs: Sequence[RunResult]) -> list[str]:
+    """Name the labels with runs whose path jumped, or that did not arrive and found all ways blocked.
 
     Args:
         runs: The runs.
@@ -210,7 +211,17 @@ def jumping(runs: Sequence[RunResult]) -> list[str]:
         jumped = sum(JUMP in run.stages.numbers() for run in group)
         if jumped:
             found.append(f"{label}: the path of {jumped} of {count(len(group), 'seed')} jumped; try another metric")
+        blocked = sum(_was_blocked(run) for run in group)
+        if blocked:
+            seeds = f"{blocked} of {count(len(group), 'seed')}"
+            found.append(f"{label}: {seeds} found no way to the target: all lead through contexts practised in vain")
     return found
+
+
+def _was_blocked(run: RunResult) -> bool:
+    """Whether a run that did not arrive found, at some time, all ways blocked for nearly all of its particles."""
+    blocked = run.stages.numbers().get(BLOCKED, np.zeros(0))
+    return bool(len(blocked) and np.nanmax(blocked) >= MOST_BLOCKED and run.stages.alphas[-1] < 1.0)
 
 
 def _has_source(run: RunResult) -> bool:

@@ -18,8 +18,8 @@ from geodesic.analysis.outcomes import (
     MethodOutcome,
     SeedOutcome,
     at_source,
-    jumping,
     outcomes_of,
+    path_problems,
 )
 from geodesic.errors import count, listed
 from geodesic.records.reader import RunResult, by_label
@@ -78,7 +78,7 @@ def verdict_of(runs: Sequence[RunResult]) -> Verdict:
     methods, comparisons = outcomes_of(runs)
     words = _Words(runs[0], methods)
     lines = [words.headline(), *words.of_methods(), *words.of_sources(runs)]
-    lines += [*(f"{line}." for line in jumping(runs)), *words.of_warnings()]
+    lines += [*(f"{line}." for line in path_problems(runs)), *words.of_warnings()]
     lines += _of_comparisons(comparisons)
     return Verdict(methods, comparisons, tuple(lines), tuple(_advice(methods, comparisons, runs[0].solved)))
 

@@ -442,7 +442,7 @@ def _and_failures(failed: dict[str, str], show: Callable[[], T]) -> T:
 
 def _show(console: Console, task: tasks.Task, out: Path, cvar: float | None) -> str:
     """Print the tables and draw the figures; the tables in Markdown."""
-    from geodesic.analysis.outcomes import at_source, jumping
+    from geodesic.analysis.outcomes import at_source, path_problems
     from geodesic.analysis.statistics import summarise
     from geodesic.analysis.verdict import verdict_of
     from geodesic.report.figures import write_comparison_figures
@@ -465,4 +465,4 @@ def _show(console: Console, task: tasks.Task, out: Path, cvar: float | None) -> 
         console.print(line)
     for path in [out, *write_exports(out, rows, runs), *write_comparison_figures(out, task, runs=runs)]:
         console.print(f"  wrote {path}")
-    return "\n\n".join(filter(None, [results(markdown=True), "\n".join([*at_source(runs), *jumping(runs)])]))
+    return "\n\n".join(filter(None, [results(markdown=True), "\n".join([*at_source(runs), *path_problems(runs)])]))

@@ -100,7 +100,7 @@ class Record:
     count: int = 0
 
     def restart(self) -> Record:
-        """A record that begins now, because what it records has changed."""
+        """A record that begins again, because what it records has changed."""
         return replace(self, first=np.full(2, math.nan), best=np.full(2, math.nan), count=0)
 
     def observe(self, new: FloatArray, window: int, clock: float) -> Record:

@@ -11,6 +11,7 @@ from typing import Protocol
 from geodesic.contexts import ContextSpace, Score
 from geodesic.errors import InvalidInput, format_error
 from geodesic.metrics.base import Euclidean, LearnedMetric, Metric, as_any_metric
+from geodesic.metrics.practice import DIMENSIONS, Practice
 from geodesic.metrics.product import Product
 from geodesic.registry import Registry, is_reference
 
@@ -49,6 +50,7 @@ class StandardMetric:
         learned: Whether it is fitted while training. It then needs bounded contexts and a worst return.
         needs_threshold: Whether it needs a number as the threshold.
         colour: The colour in figures of a gradient curriculum that uses it (default: the method's).
+        dimensions: The most dimensions of a context; None: any number.
         mixed: Whether it is for spaces with integers or categories only (True), or not for them (False); None: for
             boxes and for them.
     """
@@ -59,6 +61,7 @@ class StandardMetric:
     needs_threshold: bool = False
     colour: str | None = None
     mixed: bool | None = None
+    dimensions: int | None = None
 
 
 def _l2(task: TaskFacts, threshold: float) -> Metric:
@@ -83,6 +86,12 @@ def _return_lift(task: TaskFacts, threshold: float) -> LearnedMetric:
     return ReturnLift(task.space, task.least or 0.0, threshold, score=task.score)
 
 
+def _practice(task: TaskFacts, threshold: float) -> LearnedMetric:
+    if math.isnan(threshold):
+        raise InvalidInput("expected a number as the threshold for metric practice, got 'auto'; try threshold=...")
+    return Practice(task.space, threshold, score=task.score)
+
+
 STANDARD = {
     "l2": StandardMetric("straight lines between contexts", _l2, mixed=False),
     "product": StandardMetric("each number, integer and category along its own way", _product, mixed=True),
@@ -104,6 +113,15 @@ STANDARD = {
         needs_threshold=True,
         colour="#882255",
         mixed=False,
+    ),
+    "practice": StandardMetric(
+        "shortest paths around contexts that were practised in vain, planned again while training",
+        _practice,
+        learned=True,
+        needs_threshold=True,
+        colour="#117733",
+        mixed=False,
+        dimensions=DIMENSIONS,
     ),
     "embedding-raw": StandardMetric(
         "the embedding in units of contexts and returns, as in the authors' code", partial(_embedding, raw=True), True
@@ -168,7 +186,11 @@ def standard_names(task: TaskFacts) -> tuple[str, ...]:
     """List the metrics that every task with such contexts has: none on a discrete space."""
     if task.space.support is not None:
         return ()
-    known = {name: metric for name, metric in STANDARD.items() if metric.mixed in (None, task.space.mixed)}
+    known = {
+        name: metric
+        for name, metric in STANDARD.items()
+        if metric.mixed in (None, task.space.mixed) and task.space.dim <= (metric.dimensions or task.space.dim)
+    }
     return tuple(name for name, metric in known.items() if metric.make and not missing(name, task))
 
 
@@ -179,6 +201,8 @@ def missing(name: str, task: TaskFacts) -> str | None:
         return None
     if metric.mixed is False and task.space.mixed:
         return "contexts without integers and categories"
+    if metric.dimensions is not None and task.space.dim > metric.dimensions:
+        return f"contexts of at most {metric.dimensions} numbers"
     if not task.space.bounded:
         return "bounded contexts"
     if task.least is None:

@@ -81,7 +81,7 @@ def stages(run: RunResult, scene: Scene) -> Figure:
 
 
 def _heat_norm(shown: Sequence[StageDistribution], scene: Scene) -> Normalize | None:
-    """One scale for the modelled returns of all stages; None without any, or if other values are drawn."""
+    """One scale for the modelled scores of all stages; None without any, or if other values are drawn."""
     heats = [stage.snapshot["heat"] for stage in shown if "heat" in stage.snapshot]
     if not heats or set(scene.planes[0]) != {0, 1}:
         return None
@@ -100,7 +100,7 @@ def _fill_planes(figure: Figure, grid: Sequence[Axes], shown: Sequence[StageDist
     if any("potential" in stage.snapshot for stage in shown):
         figure.colorbar(_progress_scale(), ax=grid, label="α of the possible path", aspect=30, pad=0.01)
     if heat is not None:
-        label = "modelled return" + (", other values at their middle" if scene.space.dim > 2 else "")
+        label = "modelled score" + (", other values at their middle" if scene.space.dim > 2 else "")
         figure.colorbar(ScalarMappable(heat, RETURNS), ax=grid, label=label, aspect=30, pad=0.01)
     handles = _marks(scene)
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

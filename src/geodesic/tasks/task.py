@@ -158,8 +158,8 @@ class Task:
         metric: The default metric: a name, a reference, or what `metrics` takes.
         metrics: More metrics by name: a `Metric`, a `LearnedMetric`, a class of metrics, or a function
             `(task, threshold)` that makes one.
-            Boxes have "l2", "embedding", "return-lift" and "embedding-raw"; spaces with integers or categories have
-            "product" in place of "l2", and no "return-lift"; discrete spaces have none.
+            Boxes have "l2", "embedding", "return-lift", "practice" and "embedding-raw"; spaces with integers or
+            categories have "product" in place of "l2", "return-lift" and "practice"; discrete spaces have none.
         available_metrics: The names on offer, if not all of them are or if the environment has metrics.
         source_moments: (mean, covariance) of the source for methods that only know Gaussians (default: fitted).
         target_moments: The same for the target.

@@ -9,12 +9,13 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from geodesic.checks import Count
-from geodesic.contexts import Arrays, ContextSpace, FloatArray, Particles
+from geodesic.contexts import Arrays, ContextSpace, EpisodeBatch, FloatArray, Particles
 from geodesic.curricula.gradient.paces import DEFAULT_PACE, Pace, level
 from geodesic.curricula.gradient.staged import PathSegment, Staged, StagedState, main_points
 from geodesic.errors import InvalidInput
-from geodesic.metrics.base import Fitted, LearnedMetric, Metric
+from geodesic.metrics.base import Euclidean, Fitted, LearnedMetric, Metric
 from geodesic.metrics.graph import Finite
+from geodesic.metrics.practice import Practice, PracticeGraph
 from geodesic.metrics.product import default_metric
 from geodesic.transport.barycenter import barycenter as fixed_support_barycenter
 from geodesic.transport.displacement import hop_lengths
@@ -25,6 +26,9 @@ HEAT = 40  # cells a side of the heat map of returns
 CLOUD = 100  # most particles of a distribution in a snapshot
 ALPHAS = tuple(k / 10 for k in range(11))
 KNOTS = 20  # of a path whose length is measured
+WALKERS = 100  # particles, at most, whose ways are planned under `metrics.Practice`,
+WAYPOINTS = 64  # knots of these ways,
+REHEARSED = 8  # and places on the mastered part of each that are rehearsed
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,9 @@ class Gradient(Staged):
     take most of a run. They keep the path found at a fit and follow it until a move would end more than a stride past
     the alpha of that fit: at most two fits for each stride of progress. A path that does not lead to the target is
     given up as well, once the stage is mastered (`Pace.is_stale`).
+
+    Under `metrics.Practice` there is no exploration, and the pace does not matter: each particle is at the first
+    context of its way that is not mastered, and a share of the episodes rehearses contexts on the way to there.
 
     Args:
         source: Contexts the agent can learn from at the start.
@@ -194,7 +201,19 @@ class Gradient(Staged):
     @property
     def particles(self) -> int:
         """The most particles of a distribution under a learned metric: as many as source or target."""
-        return max(len(self.source), len(self.target))
+        most = max(len(self.source), len(self.target))
+        return min(most, WALKERS) if isinstance(self.metric, Practice) else most
+
+    def init(self, rng: np.random.Generator) -> StagedState:
+        """The source."""
+        state = super().init(rng)
+        return state.replace(counts=self.metric.counts()) if isinstance(self.metric, Practice) else state
+
+    def _absorb(self, state: StagedState, episodes: EpisodeBatch) -> StagedState:
+        state = super()._absorb(state, episodes)
+        if isinstance(self.metric, Practice):
+            return state.replace(counts=self.metric.count(state.counts, episodes))
+        return state
 
     def _alpha(self, state: StagedState) -> float:
         length = state.behind + state.ahead
@@ -219,12 +238,37 @@ class Gradient(Staged):
             if not pace.individual:
                 return super()._decide(state, rng)
             return self._waiting(self._walk(state, self.trajectories)) if ready else state
+        if isinstance(metric, Practice):
+            return self._practise(state, metric, rng) if state.fresh >= metric.every else state
         if state.kind == "explore":
             return self._refit(state, metric, rng) if state.steps >= self.explore_steps else state
         status = pace.stage_status(state)
         if state.segment is not None and ready:
             return self._follow(state, state.segment, metric, status, rng)
         return self._explore(state, metric, status, rng) if status else self._waiting(state)
+
+    def _practise(self, state: StagedState, metric: Practice, rng: np.random.Generator) -> StagedState:
+        """Plan the particles' ways again; train at the first place of each that is not mastered, and before it."""
+        segment, known = state.segment, PracticeGraph(metric, state.counts)
+        if segment is None:
+            straight = Geodesic(self.source, self.target, Euclidean(metric.space.sides))
+            none = np.zeros(len(self.source))
+            segment, _ = PathSegment.through(straight, 0.0, none, None, WAYPOINTS, self.particles, rng)
+        ways, blocked = known.detours(segment.points)
+        segment = segment.with_ways(ways, self.box)
+        trajectories = segment.trajectories(self.source, self.target)
+        knots = known.frontier(segment.points)
+        state = state.enter(
+            _with_rehearsal(trajectories, knots, metric.rehearse),
+            _mean_progress(knots / trajectories.knots, segment.mass),
+            f"{len(ways)} of {len(knots)} ways planned again",
+            moves=state.moves + 1,
+            segment=segment,
+            progress=knots / trajectories.knots,
+            blocked=blocked,
+            picture={**_heat_map(known, metric.space), **_clouds(segment)},
+        )
+        return self._on_segment(state, segment, knots)
 
     def _walk(self, state: StagedState, trajectories: Trajectories, status: str = "") -> StagedState:
         """The stage in which each particle is where the pace sends it; the same state if none moves."""
@@ -261,12 +305,13 @@ class Gradient(Staged):
             return self._explore(state, metric, "path is stale", rng)
         steps = state.steps if moved.stage > state.stage else 0
         segment = replace(segment, episodes=segment.episodes + state.fresh, steps=segment.steps + steps)
-        return self._on_segment(self._waiting(moved).replace(segment=segment), segment)
+        state = self._waiting(moved).replace(segment=segment)
+        return self._on_segment(state, segment, self._knots(state, segment.trajectories(self.source, self.target)))
 
-    def _on_segment(self, state: StagedState, segment: PathSegment) -> StagedState:
-        """The state with the lengths of the path behind and ahead of its particles."""
+    def _on_segment(self, state: StagedState, segment: PathSegment, knots: Knots) -> StagedState:
+        """The state with the lengths of the path behind and ahead of its particles, which are at knots (n,)."""
         hops = hop_lengths(segment.points, segment.mass, self.box)
-        covered = np.arange(len(hops))[:, None] < self._knots(state, segment.trajectories(self.source, self.target))
+        covered = np.arange(len(hops))[:, None] < knots
         return state.replace(behind=float(hops[covered].sum()), ahead=float(hops[~covered].sum()))
 
     def _explore(self, state: StagedState, metric: LearnedMetric, status: str, rng: np.random.Generator) -> StagedState:
@@ -305,7 +350,24 @@ class Gradient(Staged):
         moved = self._walk(state, trajectories, state.event)
         if moved.stage == state.stage:
             moved = state.enter(trajectories.at(self._knots(state, trajectories)), alpha, state.event)
-        return self._on_segment(moved, segment)
+        return self._on_segment(moved, segment, self._knots(moved, trajectories))
+
+
+def _with_rehearsal(trajectories: Trajectories, knots: Knots, fraction: float) -> Particles:
+    """The particles at their knots (n,), and a fraction of the mass on the way to there; none at the target."""
+    here = trajectories.at(knots)
+    if (knots == trajectories.knots).all():
+        return here
+    past = [trajectories.at(knots * k // REHEARSED) for k in range(REHEARSED)]
+    weights = [(1 - fraction) * here.weights, *(fraction / REHEARSED * each.weights for each in past)]
+    points = np.concatenate([here.points, *(each.points for each in past)])
+    return Particles(points, np.concatenate(weights)).positive()
+
+
+def _clouds(segment: PathSegment) -> Arrays:
+    """Where the ways lead, as `picture` has it."""
+    places = np.rint(np.array(ALPHAS) * (len(segment.points) - 1)).astype(int)
+    return {"potential": segment.points[places], "potential_alphas": np.asarray(ALPHAS)}
 
 
 def cumulative_length(geodesic: Geodesic, space: ContextSpace) -> FloatArray:

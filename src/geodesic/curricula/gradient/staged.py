@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,8 @@ from geodesic.errors import InvalidInput
 from geodesic.transport.displacement import displacement, is_jump
 from geodesic.transport.geodesic import Geodesic, Trajectories
 
-HOP, DISTANCE, JUMP = "hop", "distance to target", "jump"  # names of numbers that describe a stage
+# Names of numbers that describe a stage.
+HOP, DISTANCE, JUMP, BLOCKED = "hop", "distance to target", "jump", "blocked"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,16 @@ class PathSegment:
             points = np.where((fractions < reached)[..., None], before.points[:, rows], points)
         return cls(points, mass, start), reached
 
+    def with_ways(self, ways: dict[int, FloatArray], space: ContextSpace) -> PathSegment:
+        """The segment with new ways (m, d) for some particles, each divided into equal hops."""
+        points = self.points.copy()
+        for i, way in ways.items():
+            hops = np.linalg.norm(np.diff(way, axis=0) / space.unit_length, axis=1)
+            length = np.concatenate([[0.0], hops.cumsum()])
+            marks = np.linspace(0.0, length[-1], len(points))
+            points[:, i] = np.stack([np.interp(marks, length, values) for values in way.T], axis=1)
+        return replace(self, points=points)
+
     def trajectories(self, source: Particles, target: Particles) -> Trajectories:
         """The trajectories of the particles between the two ends of a curriculum."""
         if self.points.ndim != 3 or self.points.shape[1:] != (len(self.mass), source.dim):
@@ -105,6 +116,9 @@ class StagedState(State):
         hop: How far the contexts moved into this stage.
         distance: How far they are from the target.
         jumped: Whether the hop jumped over most of the path.
+        counts: Under `metrics.Practice`, its counts of episodes (4, nodes).
+        blocked: Under `metrics.Practice`, the fraction of particles for which all ways lead through contexts practised
+            in vain.
 
     Lengths and distances are in diagonals of the context space (`geodesic.transport.displacement`).
     """
@@ -124,6 +138,8 @@ class StagedState(State):
     hop: float = 0.0
     distance: float = 0.0
     jumped: bool = False
+    counts: FloatArray = field(default_factory=lambda: np.zeros((4, 0)))
+    blocked: float = 0.0
 
     def absorb(self, episodes: EpisodeBatch, window: int, memory: int, score: Score) -> Self:
         """Add episodes; those of earlier stages are only seen, they do not count for this one.
@@ -264,9 +280,11 @@ class Staged(Curriculum[StagedState]):
         if not self.has_episodes(state, episodes, rng) or state.done:
             return state
         placed = state.replace(alpha=state.position)  # paces count places on the path
-        return self._measured(
-            state, self._decide(placed.absorb(episodes, self.pace.window, self.memory, self.score), rng)
-        )
+        return self._measured(state, self._decide(self._absorb(placed, episodes), rng))
+
+    def _absorb(self, state: StagedState, episodes: EpisodeBatch) -> StagedState:
+        """The state with more episodes."""
+        return state.absorb(episodes, self.pace.window, self.memory, self.score)
 
     def _measured(self, before: StagedState, after: StagedState) -> StagedState:
         """The new state with its alpha, and with how far its contexts moved."""
@@ -291,8 +309,9 @@ class Staged(Curriculum[StagedState]):
         return self.length
 
     def scalars(self, state: StagedState) -> dict[str, float]:
-        """How far the contexts moved into this stage, how far they are from the target, and 1 if the path jumped."""
-        return {HOP: state.hop, DISTANCE: state.distance, **({JUMP: 1.0} if state.jumped else {})}
+        """How far the contexts moved into this stage and are from the target, and what is wrong with the path."""
+        wrong = {JUMP: float(state.jumped), BLOCKED: state.blocked}
+        return {HOP: state.hop, DISTANCE: state.distance, **{name: value for name, value in wrong.items() if value}}
 
     def snapshot(self, state: StagedState) -> Arrays:
         """Arrays that describe the last fit of a learned metric."""
