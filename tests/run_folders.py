@@ -137,3 +137,12 @@ def write_comparison(folder: Path, labels: dict[str, dict[str, Any]], seeds: int
                 given["returns"] = given["returns"](seed)
             write_run(folder / "runs" / label / f"seed-{seed}", label=label, seed=seed, **given)
     return folder
+
+
+def write_benchmark(folder: Path, tasks: dict[str, int], labels: dict[str, dict[str, Any]], seeds: int = 3) -> Path:
+    """Runs of each label on these tasks, with their steps, as `geodesic benchmark --suite fast` leaves them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "benchmark.json").write_text('{"suite": "fast"}')
+    for task, steps in tasks.items():
+        write_comparison(folder / task, labels, seeds, task=task, steps=steps)
+    return folder

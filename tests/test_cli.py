@@ -19,6 +19,7 @@ from geodesic.numpy_policy import load_policy
 from geodesic.records import load_comparison, load_run
 from geodesic.records.config import BACKENDS
 from geodesic.report import progress
+from geodesic.tasks import suites
 
 FAILING = """
 import geodesic as gd
@@ -36,7 +37,14 @@ task = gd.Task(
 def test_list_names_everything(capsys):
     assert main(["list"]) == 0
     shown = capsys.readouterr().out
-    for name in [*tasks.names(), *curricula.REGISTRY, *learners.names(), *BACKENDS, *metrics.descriptions()]:
+    for name in [
+        *tasks.names(),
+        *suites.SUITES,
+        *curricula.REGISTRY,
+        *learners.names(),
+        *BACKENDS,
+        *metrics.descriptions(),
+    ]:
         assert f"  {name} " in shown
 
 
@@ -353,6 +361,13 @@ REFUSALS = {
         "expected --seeds to be an integer in [0, 10",
     ),
     "a record in a folder": (["compare", "maze", "--record", "."], "expected a Markdown file at ."),
+    "unknown suite": (["benchmark", "--suite", "slow"], "argument --suite: invalid choice: 'slow'"),
+    "a task of another suite": (["benchmark", "--tasks", "u-maze"], "expected a task of the suite fast to be one of"),
+    "benchmark magic": (["benchmark", "--methods", "magic"], "expected method to be one of"),
+    "a method that fits no task": (["benchmark", "--methods", "gradient:speed=1"], "expected an option of Gradient"),
+    "a benchmark without seeds": (["benchmark", "--seeds", "0"], "expected --seeds to be a positive integer, got 0"),
+    "a first seed below 0": (["benchmark", "--first-seed", "-1"], "expected seed"),
+    "a benchmark in the clouds": (["benchmark", "--gpus", "1"], "expected --gpus with --executor ray only"),
     "check nothing": (
         ["check", "nowhere"],
         "expected task to be one of ",

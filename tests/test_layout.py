@@ -41,6 +41,7 @@ TOPICS = {  # about several source files, or about other files
     "test_integration_examples.py": "examples/ of integrations",
     "test_layers.py": "imports between rooms",
     "test_layout.py": "this file",
+    "test_leaderboard.py": "benchmarks/leaderboard/",
     "test_newcomers.py": "benchmarks/studies/newcomers/",
     "test_rooms.py": "benchmarks/studies/rooms.py",
     "test_readme.py": "README.md",

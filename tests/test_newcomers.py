@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from benchmarks.studies.newcomers import TASKS, USED, load
-from benchmarks.studies.newcomers.__main__ import main, mean_of, rows_of, summary
+from benchmarks.studies.newcomers.__main__ import main, rows_of, summary
 
 import geodesic as gd
 from extras import needs_gymnax
-from geodesic.analysis.intervals import probability_of_improvement
 from geodesic.envs.cmdp import ContextualMDP
 
 OF_GYMNAX = {"acrobot", "weak_engine", "pendulum", "invaders"}
@@ -53,11 +52,3 @@ def test_methods_are_compared_and_read_again(tmp_path, capsys, monkeypatch):
     rows = rows_of(tmp_path / "catch", "auto")
     assert summary({"catch": rows}, "auto").count("\n") == 2
     assert "GEODESIC_TRACK" in os.environ
-
-
-def test_the_mean_over_tasks_has_a_narrower_interval():
-    always = probability_of_improvement([1.0] * 10, [0.0] * 10)
-    over_three = mean_of([always] * 3, 10)
-    assert over_three.value == 1.0
-    assert always.low < over_three.low < 1.0
-    assert mean_of([], 10) is None

@@ -17,7 +17,7 @@ from geodesic.transport import Geodesic, barycenter, wasserstein
 
 if TYPE_CHECKING:
     from geodesic import learners as learners
-    from geodesic.api import Result, compare, load, train
+    from geodesic.api import BenchmarkResult, Result, benchmark, compare, load, load_benchmark, train
     from geodesic.envs.cmdp import ContextualMDP
     from geodesic.integrations import rllib as rllib  # left out of __all__, as sb3 is: they need extras
     from geodesic.integrations import sb3 as sb3
@@ -30,7 +30,10 @@ __all__ = ["Result", "Task", "EvaluationSettings", "TrainingSettings", "Plot", "
 __all__ += ["Curriculum", "Problem", "State", "Gradient", "Pace", "FixedStep", "AdaptivePace", "PerParticlePace"]
 __all__ += ["PPO", "SAC", "Teacher", "ContextWrapper", "ContextualMDP", "ContextSpace", "EpisodeBatch", "Particles"]
 __all__ += ["Geodesic", "barycenter", "wasserstein", "GeodesicError"]
+__all__ += ["BenchmarkResult", "benchmark", "load_benchmark"]
 __all__ += ["curricula", "envs", "errors", "learners", "metrics", "records", "tasks"]
+
+API = ("BenchmarkResult", "Result", "benchmark", "compare", "load", "load_benchmark", "train")
 
 __getattr__ = lazy_attributes(  # they need JAX or an extra
     __name__,
@@ -41,7 +44,7 @@ __getattr__ = lazy_attributes(  # they need JAX or an extra
         "learners": "geodesic.learners",
         "rllib": "geodesic.integrations.rllib",
         "sb3": "geodesic.integrations.sb3",
-        **dict.fromkeys(("Result", "compare", "load", "train"), "geodesic.api"),
+        **dict.fromkeys(API, "geodesic.api"),
     },
 )
 

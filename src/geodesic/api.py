@@ -1,4 +1,4 @@
-"""`geodesic.train` and `geodesic.compare` train agents on a task; `geodesic.load` reads their folders."""
+"""`train` and `compare` train agents on a task, `benchmark` on those of a suite; `load` reads their folders."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from geodesic.analysis.aggregate import Aggregate
 from geodesic.analysis.statistics import summarise
 from geodesic.analysis.verdict import Verdict, verdict_of
-from geodesic.checks import MOST, as_boolean, as_integer, as_name, as_path, as_seed, is_integer, optional
+from geodesic.checks import MOST, as_boolean, as_integer, as_name, as_path, as_seed, as_strings, is_integer, optional
 from geodesic.curricula.base import Threshold
 from geodesic.errors import InvalidInput, RunFailed, printable, short_repr
 from geodesic.metrics.standard import Maker
 from geodesic.records import RunConfig, RunResult, check_origin, load_comparison, load_run, read_config, run_exists
 from geodesic.report.tables import format_table
+from geodesic.runs.benchmark import TaskPlan, plan_benchmark, run_benchmark
+from geodesic.runs.benchmark import load_benchmark as read_benchmark
 from geodesic.runs.compare import Methods, expand_methods, plan_comparison, run_folder
 from geodesic.runs.compare import compare as compare_runs
 from geodesic.runs.cvar import worst_contexts
-from geodesic.runs.executors import Job, LocalProcesses, ThisProcess
+from geodesic.runs.executors import Executor, Job, LocalProcesses, ThisProcess
 from geodesic.runs.executors.local import has_accelerator
 from geodesic.runs.export import export_policy
 from geodesic.runs.run import load_policy, run_job
@@ -35,6 +38,7 @@ from geodesic.training.session import continue_run
 from geodesic.training.trainer import Policy
 
 if TYPE_CHECKING:
+    from geodesic.report.benchmark import BenchmarkResults
     from geodesic.report.progress import FolderProgress
 
 
@@ -358,14 +362,130 @@ def compare(
     folder = _folder(out)
     configs = plan_comparison(task, chosen, _as_seeds(seeds), steps, folder, threshold, learner, backend)
     objects = {label: objects_of(task, method, None, learner) for label, method in chosen.items()}
-    here = has_accelerator() if workers is None else workers == 0
-    executor = ThisProcess() if here else LocalProcesses(workers)
+    executor = _executor(workers)
     with _progress(folder, configs, progress) as shown:
         failed = compare_runs(configs, folder, task, executor, objects=[objects[each.label] for each in configs]).failed
     if failed:
         raise RunFailed("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
     folders = {(each.label, each.seed): run_folder(folder, each) for each in configs}
     return _judged(Result(task, folder, folders, objects), shown)
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """What `benchmark` and `load_benchmark` return. Everything in it is read from the run folders, which are kept.
+
+    Args:
+        folder: The folder of the benchmark.
+    """
+
+    folder: Path
+
+    @property
+    def tasks(self) -> dict[str, Result]:
+        """The runs of each task, by its name."""
+        return {name: load(self.folder / name) for name in self._results().tasks}
+
+    def table(self) -> str:
+        """Summarise each method in one line: over all tasks, and its mean normalised score on each of them.
+
+        Returns:
+            The table, as text.
+        """
+        from geodesic.report.benchmark import summary_table
+
+        return summary_table(self._results())
+
+    def aggregate(self) -> list[Aggregate]:
+        """Return the numbers of the table: one row per method, that with the highest interquartile mean first."""
+        return self._results().rows
+
+    def report(self) -> Path:
+        """Write a page with all tables and charts that opens from disk.
+
+        Returns:
+            The path of the page.
+
+        Raises:
+            MissingExtra: If the packages of the extra `report` are not installed.
+        """
+        from geodesic.report.page.benchmark import write_benchmark_report
+
+        return write_benchmark_report(self._results())
+
+    def _results(self) -> BenchmarkResults:
+        from geodesic.report.benchmark import BenchmarkResults
+
+        return BenchmarkResults.read(self.folder)
+
+
+def benchmark(
+    methods: Methods = (),
+    suite: str | None = None,
+    tasks: Sequence[str] | None = None,
+    seeds: int | Sequence[int] | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+    workers: int | None = None,
+) -> BenchmarkResult:
+    """Train several methods on the tasks of a suite with the same seeds, as `geodesic benchmark` does.
+
+    Args:
+        methods: Methods, as for `compare` (default: auto, gradient, currot, alp-gmm, uniform and target-only).
+        suite: `"fast"`, `"paper"`, `"rivals"` or `"all"` (default: that of an earlier benchmark in `out`, else
+            `"fast"`).
+        tasks: The names of some of its tasks (default: all of them).
+        seeds: How many seeds (0, 1, ...), or which (default: those that `out` has for the task, else five).
+        out: The folder of the benchmark. Call `benchmark` again with the same one to resume it, or to add methods and
+            seeds (default: a new folder in the system's temporary folder).
+        progress: Show progress bars (default: if standard error is a terminal).
+        workers: How many worker processes; 0: this process trains all runs (default: one per core, or 0 with an
+            accelerator).
+
+    Returns:
+        A `BenchmarkResult` with the table, the page and the runs of each task.
+
+    Raises:
+        InvalidInput: If an argument is invalid; nothing has been written.
+        RunFailed: If a run failed; the others are finished, and all checkpoints are kept.
+    """
+    optional(as_boolean)(progress, "progress")
+    optional(as_integer)(workers, "workers")
+    named = None if tasks is None else ",".join(as_strings(tasks, "tasks"))
+    given = None if seeds is None else _as_seeds(seeds)
+    plan = plan_benchmark(_folder(out), methods, suite, named, given)
+
+    def show(each: TaskPlan) -> AbstractContextManager[FolderProgress | None]:
+        return _progress(each.folder, each.configs, progress)
+
+    failed = run_benchmark(plan, _executor(workers), progress=show).failed
+    if failed:
+        raise RunFailed("; ".join(f"{name}: {reason}" for name, reason in failed.items()))
+    return BenchmarkResult(plan.folder)
+
+
+def load_benchmark(folder: str | Path) -> BenchmarkResult:
+    """Load a benchmark from its folder, finished or not; nothing that the folder names is run.
+
+    Args:
+        folder: The folder that was passed as `out`.
+
+    Returns:
+        The same `BenchmarkResult` as `benchmark` returns.
+
+    Raises:
+        InvalidInput: If the folder is not that of a benchmark, or holds no runs.
+        CheckpointError: If a file in it is damaged.
+    """
+    path = as_path(folder)
+    read_benchmark(path)
+    return BenchmarkResult(path)
+
+
+def _executor(workers: int | None) -> Executor:
+    """Worker processes, or this process if there are to be none or there is an accelerator."""
+    here = has_accelerator() if workers is None else workers == 0
+    return ThisProcess() if here else LocalProcesses(workers)
 
 
 def _folder(out: str | Path | None) -> Path:

@@ -7,7 +7,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import geodesic as gd
-from geodesic.envs.maze import MOVES, Maze
+from geodesic.envs.maze import MOVES, FourRooms, Maze
 from geodesic.errors import InvalidInput
 from geodesic.tasks.catalogue import table
 
@@ -167,3 +167,14 @@ def test_its_functions_can_be_mapped(maze):
     contexts = np.asarray(maze.starts, np.float32)
     states = jax.vmap(maze.initial, (None, 0))(jax.random.PRNGKey(0), contexts)
     np.testing.assert_array_equal(maze.cells[np.asarray(states)], maze.starts)
+
+
+def test_the_four_rooms():
+    rooms = FourRooms()
+    assert rooms.grid.shape == (13, 13)
+    assert len(rooms.cells) == 104  # of Sutton, Precup and Singh
+    target = rooms.target(np.random.default_rng(0))
+    assert sorted(rooms.start_distance[target.weights > 0]) == [19, 19, 20]
+    assert rooms.start_distance.max() == 20
+    assert rooms.goal.tolist() == [11, 11]
+    assert gd.tasks.load("four-rooms").reachable() == pytest.approx(-58 / 3)

@@ -63,7 +63,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_built_in_tasks():
     assert set(BUILT_IN) == {
         "maze", "point-mass", "fetch-push", "u-maze", "e-maze", "sparse-goal", "point-mass-bimodal", "point-mass-nd",
-        "unlock-pickup", "levels",
+        "mountain-car", "four-rooms", "unlock-pickup", "levels",
     }  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def test_a_built_in_task_has_the_values_of_its_table(name):
     assert task.training.learner == (values["algorithm"], values["learner"])
     assert task.metric_names == tuple(values["metrics"])
     assert task.metric_names[0] == task.metric == values["metric"]
-    for key in set(values) - {"algorithm", "learner", "metrics", "environment"}:
+    for key in set(values) - {"algorithm", "learner", "metrics", "environment", "benchmark"}:
         owner = task.training if key in TRAINING else task.evaluation if key.startswith(EVALUATION) else task
         assert getattr(owner, key.removeprefix(EVALUATION)) == values[key]
     assert catalogue.load(name) is task

@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.studies.newcomers import TASKS, reference
-from geodesic.analysis.intervals import Estimate, probability_interval
+from geodesic.analysis.aggregate import mean_probability
 from geodesic.analysis.statistics import Row, summarise
 from geodesic.errors import GeodesicError
 from geodesic.records import trackers
@@ -79,23 +79,11 @@ def line(other: str, label: str, tasks: dict[str, list[Row]]) -> tuple[str, ...]
     ]
     estimates = [row.better for _, row in pairs if row.better is not None]
     better, worse = sum(each.low > 0.5 for each in estimates), sum(each.high < 0.5 for each in estimates)
-    mean = mean_of(estimates, min((min(ours.finished, row.finished) for ours, row in pairs), default=0))
+    mean = mean_probability(estimates, min((min(ours.finished, row.finished) for ours, row in pairs), default=0))
     solved = [f"{sum(row.reached for row in own)}/{sum(row.finished for row in own)}" for own in zip(*pairs)]
     ours, theirs = solved or ("-", "-")
-    text = "-" if mean is None else f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
+    text = "-" if np.isnan(mean.value) else f"{mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]"
     return (other, str(len(pairs)), str(better), str(worse), text, theirs, ours)
-
-
-def mean_of(estimates: Sequence[Estimate], seeds: int) -> Estimate | None:
-    """The mean probability over tasks, each with at least this many independent pairs of seeds.
-
-    Over T tasks the estimate is a mean over ways to pair the seeds off of means of T k independent values in [0, 1]. By
-    Hoeffding (1956) the bound of `probability_interval` also holds where their means differ between the tasks.
-    """
-    if not estimates:
-        return None
-    value = float(np.mean([each.value for each in estimates]))
-    return Estimate(value, *probability_interval(value, seeds * len(estimates)))
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -17,8 +17,10 @@ from geodesic import __version__
 from geodesic.checks import as_path
 from geodesic.cli import commands
 from geodesic.errors import CheckpointError, GeodesicError, InvalidInput, printable
+from geodesic.runs.benchmark import METHODS, SEEDS
 from geodesic.runs.stopping import termination_interrupts
 from geodesic.runtime import configure_process
+from geodesic.tasks.suites import DEFAULT, SUITES
 from geodesic.training.best import WHICH
 
 if TYPE_CHECKING:
@@ -168,8 +170,10 @@ def parser() -> Parser:
     _run_options(command("run", commands.run_one, "train one agent with one method"))
     text = "train methods x seeds in parallel; repeat the command to resume"
     _compare_options(command("compare", commands.compare_all, text))
-    add = command("report", commands.report, "write a page about a run or a comparison, and figures for a paper")
-    add("folder", metavar="DIR", type=_path, help="folder of a run or a comparison, finished or not")
+    text = "train methods x the tasks of a suite x seeds, and write one table; repeat the command to resume"
+    _benchmark_options(command("benchmark", commands.benchmark, text))
+    add = command("report", commands.report, "write a page about a run, a comparison or a benchmark, and figures")
+    add("folder", metavar="DIR", type=_path, help="folder of a run, a comparison or a benchmark, finished or not")
     add("--no-film", action="store_true", help="do not film the agents (default: film them)")
     text = (
         "draw contexts at these steps (10k,50k,300k) or fractions of the path (alpha=0,.5,1); give it twice for both: "
@@ -229,15 +233,33 @@ def _compare_options(add: Add) -> None:
     text = "also score each agent on its worst contexts: this fraction of the target's, such as 0.1 (default: off)"
     add("--cvar", type=float, metavar="FRACTION", help=text)
     add("--out", type=_path, help="folder (default: runs/TASK/compare, or compare-BACKEND)")
+    _executor_options(add, "1, or all of them on a GPU")
+    add("--record", type=_path, metavar="FILE", help="put the table into this Markdown file as well (default: none)")
+    _training_options(add, backend="jax")
+
+
+def _benchmark_options(add: Add) -> None:
+    add("--suite", choices=list(SUITES), help=f"tasks to train on (default: that of --out, or {DEFAULT})")
+    text = f"all, or a comma-separated list of {METHOD} (default: {','.join(METHODS)})"
+    add("--methods", default="", help=text)
+    add("--tasks", metavar="NAMES", help="only these tasks of the suite, separated by commas (default: all of them)")
+    add("--seeds", type=int, metavar="N", help=f"runs of each method and task (default: as in --out, or {SEEDS})")
+    add("--first-seed", type=int, metavar="S", help="use seeds S ... S + N - 1 (default: as in --out, or 0)")
+    text = "folder; methods and seeds are added to an earlier benchmark in it (default: runs/benchmark/SUITE)"
+    add("--out", type=_path, help=text)
+    _executor_options(add, "all seeds of a method")
+    _record_options(add, track="none")
+
+
+def _executor_options(add: Add, at_once: str) -> None:
+    """The options of commands with many runs."""
     text = "local processes or a Ray cluster (default: %(default)s)"
     add("--executor", default="local", choices=["local", "ray"], help=text)
     add("--workers", type=int, help="processes (default: one per core)")
     add("--address", help="with ray: the cluster (default: one that Ray finds, or a new one here)")
     add("--cpus", type=float, metavar="N", help="with ray: CPUs of each job (default: 1)")
     add("--gpus", type=float, metavar="N", help="with ray: GPUs of each job (default: 0)")
-    add("--at-once", type=int, help="runs in one program (default: 1, or all of them on a GPU)")
-    add("--record", type=_path, metavar="FILE", help="put the table into this Markdown file as well (default: none)")
-    _training_options(add, backend="jax")
+    add("--at-once", type=int, help=f"runs in one program (default: {at_once})")
 
 
 def _training_options(add: Add, backend: str | None) -> None:
@@ -247,10 +269,15 @@ def _training_options(add: Add, backend: str | None) -> None:
     text = 'score above which a stage is mastered and a run solved, or "auto" (default: the task\'s)'
     add("--threshold", type=_threshold, help=text)
     add("--steps", type=int, help="environment steps of a run, in total (default: the task's)")
+    _record_options(add, track=None)
+
+
+def _record_options(add: Add, track: str | None) -> None:
+    """The options that all training shares."""
     text = "time between checkpoints (default: %(default)s)"
     add("--save-every", type=float, default=20.0, metavar="SECONDS", help=text)
-    text = "trackers: tensorboard, wandb, tensorboard,wandb or none (default: tensorboard)"
-    add("--track", metavar="NAMES", help=text)
+    text = f"trackers: tensorboard, wandb, tensorboard,wandb or none (default: {track or 'tensorboard'})"
+    add("--track", default=track, metavar="NAMES", help=text)
     add("--quiet", action="store_true", help=QUIET)
 
 

@@ -12,18 +12,20 @@ from importlib import import_module
 from pathlib import Path
 from textwrap import fill
 from threading import Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from geodesic import curricula, learners, metrics, tasks
-from geodesic.checks import as_integer, as_positive
-from geodesic.errors import InvalidInput, RunFailed
+from geodesic.checks import as_count, as_integer, as_positive
+from geodesic.errors import InvalidInput, MissingExtra, RunFailed, count
 from geodesic.records import RunConfig, check_origin, finished, load_comparison, load_run, read_config, trackers
 from geodesic.records.config import BACKENDS
+from geodesic.runs.benchmark import SEEDS, is_benchmark, plan_benchmark, run_benchmark
 from geodesic.runs.compare import Methods, Outcome, compare, expand_methods, plan_comparison, run_folder
 from geodesic.runs.config import default_folder, read_file, slug
 from geodesic.runs.executors import Executor, LocalProcesses, RayTasks
 from geodesic.runs.plan import plan
 from geodesic.runs.stopping import Stopping
+from geodesic.tasks import suites
 from geodesic.tasks.check import quick_check
 from geodesic.tasks.methods import resolve
 from geodesic.training.configure import configure, learner_of, task_of
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
     Planned = tuple[Path, RunConfig, Callable[[], Batch]]  # a run's folder, its configuration, and what starts it
 
+T = TypeVar("T")
+
 TERMINAL = 100  # columns that a list fits
 IMPORT_SECONDS = 5.0  # after which the workers have imported, so that this process does not slow them down
 
@@ -45,6 +49,7 @@ def list_all(options: argparse.Namespace, console: Console) -> None:
     methods = {name: f"from {point.value.partition(':')[0]}" for name, point in known.announced().items()}
     tables = {
         "tasks": tasks.names(),
+        "suites": suites.descriptions(),
         "methods": methods | {name: getattr(known.known(name), "description", "") for name in known},
         "learners": learners.names(),
         "backends": BACKENDS,
@@ -82,7 +87,7 @@ def plan_curriculum(options: argparse.Namespace, console: Console) -> None:
 
 
 def report(options: argparse.Namespace, console: Console) -> None:
-    """Write the page of a run or a comparison; its figures are drawn in another process meanwhile."""
+    """Write the page of a run, a comparison or a benchmark; figures are drawn in another process meanwhile."""
     from functools import partial
 
     from geodesic.report.contexts import Moments
@@ -91,6 +96,9 @@ def report(options: argparse.Namespace, console: Console) -> None:
     from geodesic.runs.helper import Helper
 
     check_extra()
+    if is_benchmark(options.folder):
+        _show_benchmark(options.folder, console)
+        return
     draw = write_run_figures if (options.folder / "config.json").exists() else write_comparison_figures
     film, at = not options.no_film, Moments.parse(options.at) if options.at else None
     with Helper(
@@ -288,6 +296,55 @@ def compare_all(options: argparse.Namespace, console: Console) -> None:
         console.print(f"  wrote {options.record}")
 
 
+def benchmark(options: argparse.Namespace, console: Console) -> None:
+    """Train methods x tasks x seeds, and write the tables and the page."""
+    from geodesic.report.progress import benchmark_progress
+
+    executor = _executor(options)
+    out = options.out or Path("runs") / "benchmark" / (options.suite or suites.DEFAULT)
+    with Stopping() as stop:
+        plan = plan_benchmark(out, expand_methods(options.methods), options.suite, options.tasks, _seeds(options))
+        for (label, name), reason in plan.left_out.items():
+            console.print(f"{label} is left out on {name}: {reason}")
+        console.print(f"suite {plan.suite}: {count(plan.runs, 'run')} in {out}, {plan.done} of them finished")
+        try:
+            progress = benchmark_progress(console, plan, options.quiet)
+            outcome = run_benchmark(plan, executor, options.at_once, options.save_every, progress)
+            if stop.asked:
+                raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"stopped; {plan.done} of {plan.runs} runs are finished, and the others are saved in {out}; "
+                f"resume with: {options.line}"
+            ) from None
+    _and_failures(outcome.failed, lambda: _show_benchmark(out, console))
+
+
+def _seeds(options: argparse.Namespace) -> Sequence[int] | None:
+    """The seeds of a benchmark; None for those that its folder has."""
+    if options.seeds is None and options.first_seed is None:
+        return None
+    first = options.first_seed or 0
+    return range(first, first + as_count(SEEDS if options.seeds is None else options.seeds, "--seeds", 10**6))
+
+
+def _show_benchmark(folder: Path, console: Console) -> None:
+    """Print the table with one line per method, and write all tables and the page."""
+    from geodesic.report.benchmark import BenchmarkResults, summary_table, write_tables
+    from geodesic.report.page.benchmark import write_benchmark_report
+
+    results = BenchmarkResults.read(folder)
+    for line in [*results.sentences(), *summary_table(results).splitlines()]:
+        console.print(line)
+    written = write_tables(results)
+    try:
+        written.append(write_benchmark_report(results))
+    except MissingExtra as error:
+        console.print(f"  no page: {error}")
+    for path in written:
+        console.print(f"  wrote {path}")
+
+
 def run_demo(options: argparse.Namespace, console: Console) -> None:
     """Train on the maze with and without a curriculum, and write a page about it."""
     from geodesic.cli import parser
@@ -327,7 +384,7 @@ def _compare(
         def report(outcome: Outcome) -> None:
             nonlocal text
             progress.close()
-            text = _report(console, task, out, outcome.failed, options.cvar)
+            text = _and_failures(outcome.failed, lambda: _show(console, task, out, options.cvar))
 
         try:
             compare(configs, out, task, executor, options.at_once, options.save_every, report=report)
@@ -369,18 +426,18 @@ def _executor(options: argparse.Namespace) -> Executor:
     return RayTasks(options.address, 1 if options.cpus is None else options.cpus, options.gpus or 0)
 
 
-def _report(console: Console, task: tasks.Task, out: Path, failed: dict[str, str], cvar: float | None) -> str:
+def _and_failures(failed: dict[str, str], show: Callable[[], T]) -> T:
     """Show the results, and raise the failures, which no error in showing them may hide."""
     failures = [f"{name}: {reason}" for name, reason in failed.items()]
     try:
-        text = _show(console, task, out, cvar)
+        shown = show()
     except Exception as error:
         if failures:
             raise RunFailed("; ".join([*failures, f"and no table: {error}"])) from error
         raise
     if failures:
         raise RunFailed("; ".join(failures))
-    return text
+    return shown
 
 
 def _show(console: Console, task: tasks.Task, out: Path, cvar: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Mazes of cells. Maze: find the goal; the context is the start. E-Maze: walls are heights; the context is the goal."""
+"""Mazes of cells. Maze, FourRooms: find the goal; context: the start. E-Maze: walls are heights; context: the goal."""
 
 from __future__ import annotations
 
@@ -30,6 +30,22 @@ LAYOUT = """
 #.###.#.###
 #.........#
 ###########
+"""
+
+ROOMS = """
+#############
+#.....#.....#
+#.....#.....#
+#...........#
+#.....#.....#
+#.....#.....#
+##.####.....#
+#.....###.###
+#.....#.....#
+#.....#.....#
+#...........#
+#.....#....G#
+#############
 """
 
 FREE, WALL, AGENT, GOAL = 0, 1, 2, 3
@@ -196,6 +212,16 @@ class Maze(ContextualMDP):
         cells = np.repeat(np.arange(n), len(MOVES))
         moves = csr_array((np.ones(cells.size), (cells, self.next_cell.ravel())), shape=(n, n))
         return np.asarray(dijkstra(moves, unweighted=True, indices=starts))
+
+
+class FourRooms(Maze):
+    """The Maze with the four rooms of Sutton, Precup and Singh (1999) and the goal in a corner.
+
+    The farthest starts are 19 or 20 steps away, in the opposite corner.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(ROOMS)
 
 
 def parse(layout: str) -> tuple[IntArray, IntArray]:

@@ -18,11 +18,12 @@ from rich.table import Table
 from rich.text import Text
 
 from geodesic.checks import as_path
-from geodesic.errors import InvalidInput
+from geodesic.errors import InvalidInput, count
 from geodesic.records import RunConfig
 from geodesic.records.lock import held_by
 from geodesic.records.status import FAILED, FINISHED, RUNNING, STOPPED, WAITING, RunStatus, run_places, run_statuses
 from geodesic.report.text import format_known
+from geodesic.runs.benchmark import BenchmarkPlan, TaskPlan
 from geodesic.runs.executors.base import run_name
 
 # The states and their colours; those that need attention come first.
@@ -127,6 +128,25 @@ class FolderProgress:
         new, left = done - self._done_before, self._total - done
         end = f", about {format_duration((now - self._started) * left / new)} left" if new > 0 and left else ""
         self.console.print(f"{self._name}: {done} of {self._total} steps, {note}{end}")
+
+
+def benchmark_progress(console: Console, plan: BenchmarkPlan, quiet: bool) -> Callable[[TaskPlan], FolderProgress]:
+    """Return what shows the progress of each task of a benchmark, under a heading.
+
+    Args:
+        console: Where to show it.
+        plan: The benchmark.
+        quiet: Whether to show nothing.
+    """
+
+    def show(each: TaskPlan) -> FolderProgress:
+        if not quiet:
+            place = f"task {plan.tasks.index(each) + 1} of {len(plan.tasks)}"
+            runs = f"{count(len(each.configs), 'run')} of {each.benchmark.steps:,} steps"
+            console.print(f"{place}: {each.task.name}, {runs}", highlight=False)
+        return FolderProgress(console, each.folder, each.configs, quiet)
+
+    return show
 
 
 def _new_bars(console: Console) -> Progress:

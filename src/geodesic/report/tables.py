@@ -77,11 +77,11 @@ def format_table(rows: Sequence[Row], markdown: bool = False) -> str:
     rows = check_instances(Row, rows, "rows")
     cells, remarks = table_cells(rows), notes(rows, raw=markdown)
     if markdown:
-        return "\n\n".join([_lay_out(cells, markdown), *(note.replace(_MARK, "\\*") for note in remarks)])
+        return "\n\n".join([lay_out(cells, markdown), *(note.replace(_MARK, "\\*") for note in remarks)])
     known = [name for name, *column in zip(*cells) if name != "success" or set(column) != {"-"}]
     columns = [cells[0].index(name) for name in known if name != _RAW]
     without = [tuple(line[column] for column in columns) for line in cells]
-    return "\n".join([_lay_out(without), *(line for note in remarks for line in wrap(note, TERMINAL))])
+    return "\n".join([lay_out(without), *(line for note in remarks for line in wrap(note, TERMINAL))])
 
 
 def table_cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
@@ -111,7 +111,7 @@ def notes(rows: Sequence[Row], raw: bool = True) -> list[str]:
     return remarks
 
 
-def _lay_out(lines: Sequence[tuple[str, ...]], markdown: bool = False) -> str:
+def lay_out(lines: Sequence[tuple[str, ...]], markdown: bool = False) -> str:
     """A table, in blocks of columns that fit a terminal unless it is Markdown; each begins with the first column."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     sides = "<" + ">" * (len(widths) - 1)
@@ -152,7 +152,7 @@ def infeasible_table(runs: Sequence[RunResult], markdown: bool = False) -> str:
         (label, *(f"{line[alpha]:.0%}" if alpha in line else "" for alpha in alphas))
         for label, line in fractions.items()
     ]
-    return _lay_out([("infeasible contexts at alpha", *(f"{alpha:g}" for alpha in alphas)), *rows], markdown)
+    return lay_out([("infeasible contexts at alpha", *(f"{alpha:g}" for alpha in alphas)), *rows], markdown)
 
 
 def cvar_table(results: Sequence[WorstContexts], markdown: bool = False) -> str:
@@ -171,14 +171,14 @@ def cvar_table(results: Sequence[WorstContexts], markdown: bool = False) -> str:
     if not groups:
         return ""
     header = (f"worst {results[0].fraction:.0%} of contexts", "seeds", "mean ± std", "IQM", "success")
-    return _lay_out([header, *(_cvar_cells(label, group) for label, group in groups.items())], markdown)
+    return lay_out([header, *(_cvar_cells(label, group) for label, group in groups.items())], markdown)
 
 
 def _cvar_cells(label: str, group: Sequence[WorstContexts]) -> tuple[str, ...]:
     scores = np.array([each.score for each in group])
     mean, spread = (_number(float(value)) for value in (scores.mean(), deviation(scores)))
     success = format_known(float(np.mean([each.success for each in group])), ".0%", "-")
-    return (label, str(len(group)), f"{mean} ± {spread}", _interval(iqm_of(scores), _number), success)
+    return (label, str(len(group)), f"{mean} ± {spread}", interval_text(iqm_of(scores), _number), success)
 
 
 def _by_alpha(group: Sequence[RunResult]) -> dict[float, float]:
@@ -199,18 +199,18 @@ def _cells(row: Row) -> tuple[str, ...]:
         seeds,
         "-" if math.isnan(row.time.value) and not row.reached else f"{row.reached}/{row.finished}",
         _time(row.first_raw.value),
-        _interval(row.first, _time),
-        _interval(row.time, _time),
+        interval_text(row.first, _time),
+        interval_text(row.time, _time),
         "-" if math.isnan(row.final_mean) else f"{_number(row.final_mean)} ± {_number(row.final_std)}",
         format_known(row.final_success, ".0%", "-"),
-        _interval(row.final_iqm, _number),
-        _interval(row.first_faster, "{:.2f}".format),
-        _interval(row.faster, "{:.2f}".format),
-        _interval(row.better, "{:.2f}".format),
+        interval_text(row.final_iqm, _number),
+        interval_text(row.first_faster, "{:.2f}".format),
+        interval_text(row.faster, "{:.2f}".format),
+        interval_text(row.better, "{:.2f}".format),
     )
 
 
-def _interval(estimate: Estimate | None, show: Callable[[float], str]) -> str:
+def interval_text(estimate: Estimate | None, show: Callable[[float], str]) -> str:
     """The value and its interval; a mark for too few seeds, a dash for an unknown value."""
     if estimate is None or math.isnan(estimate.value):
         return "-"
@@ -261,7 +261,7 @@ def table_csv(rows: Sequence[Row]) -> str:
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        cells = {name: _as_text(value) if isinstance(value, str) else value for name, value in vars(row).items()}
+        cells = {name: as_text(value) if isinstance(value, str) else value for name, value in vars(row).items()}
         for name, value in vars(row).items():
             if isinstance(value, Estimate):
                 cells |= {name + end: getattr(value, part) for end, part in ends.items()}
@@ -269,7 +269,7 @@ def table_csv(rows: Sequence[Row]) -> str:
     return out.getvalue()
 
 
-def _as_text(cell: str) -> str:
+def as_text(cell: str) -> str:
     """A string that a spreadsheet does not take for a formula."""
     return f"'{cell}" if cell.lstrip().startswith(("=", "+", "-", "@")) else cell
 

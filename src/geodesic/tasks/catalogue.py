@@ -97,7 +97,8 @@ def _cached(name: str, options: tuple[tuple[str, object], ...]) -> Task:
     training = {key: values.pop(key) for key in TRAINING if key in values}
     evaluation = {key.removeprefix(EVALUATION): values.pop(key) for key in [*values] if key.startswith(EVALUATION)}
     learner = values.pop("algorithm"), values.pop("learner")
-    del values["environment"]
+    for part in ("environment", "benchmark"):  # which `geodesic.envs` and `geodesic.tasks.suites` read
+        values.pop(part, None)
     task = Task(
         training=TrainingSettings(learner=learner, **training),
         evaluation=EvaluationSettings(**evaluation),

@@ -83,8 +83,10 @@ def write_report(
         words["films"], words["no_film"] = _films(runs, task, path, trust)
     figures()
     drawn = sorted(file.name for file in (path / "figures").glob("*.*") if not file.name.startswith("."))
-    text = _render(
+    text = render(
+        "page",
         **data | words,
+        bundle=_bundle().replace("</script", "<\\/script"),  # Vega, Vega-Lite and vega-embed, which draw the charts
         runs=runs,
         verdict=verdict_of(runs),
         story=story,
@@ -208,21 +210,27 @@ def _films(runs: Sequence[RunResult], task: Task | None, folder: Path, trust: bo
         return {}, format_error(error, 500)
 
 
-def _render(**words: Any) -> str:
-    """Fill the template; everything is escaped unless the template says that it is safe.
+def render(template: str, /, **words: Any) -> str:
+    """Fill a template; everything is escaped unless the template says that it is safe.
 
-    The page contains Vega, Vega-Lite and vega-embed, which draw the charts.
+    Args:
+        template: The name of the template, without its ending; the page gets the script of the same name.
+        **words: What the template reads.
+
+    Returns:
+        The page.
     """
-    from jinja2 import Environment
+    from jinja2 import Environment, PackageLoader
     from markupsafe import Markup, escape
 
     here = files("geodesic.report.page")
-    style, script, page = ((here / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js", "html"))
-    environment = Environment(autoescape=True, trim_blocks=True)
+    parts = {"style": "page.css", "tables": "tables.js", "script": f"{template}.js"}
+    texts = {part: (here / file).read_text(encoding="utf-8") for part, file in parts.items()}
+    loader = PackageLoader("geodesic.report", "page")
+    environment = Environment(loader=loader, autoescape=True, trim_blocks=True)
     # A long label may be broken after an option: gradient:metric=embedding:step=0.2.
     environment.filters["breakable"] = lambda text: escape(text).replace(":", Markup(":<wbr>"))
-    bundle = _bundle().replace("</script", "<\\/script")
-    return environment.from_string(page).render(**words, style=style, script=script, bundle=bundle)
+    return environment.get_template(f"{template}.html").render(**words, **texts)
 
 
 @cache
