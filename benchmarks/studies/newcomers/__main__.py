@@ -8,7 +8,7 @@
 Each task is in a file in this folder. It has an easy source and a hard target that come to mind, a threshold guessed
 from the reward, and the default learner. None of them was chosen by how well curricula do. --tasks also takes any other
 task. Those in tuned_on.py are some that the default method's settings were chosen on, and its rule was changed because
-of its losses on reacher and pendulum, so that these are trained only if they are named.
+of its losses on reacher, pendulum and drone, so that these are trained only if they are named.
 
 All methods and seeds of a task train in one program, in this process. Each task has a comparison in a separate folder
 under --out; call it again to resume. The reference is trained too. The table of a task is that of `geodesic compare`.
