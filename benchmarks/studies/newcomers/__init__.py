@@ -19,7 +19,7 @@ TASKS = (
     "beam",
     "treasure",
 )
-USED = ("reacher", "pendulum", "drone")  # no longer fresh: the default method was changed because of its losses on these
+USED = ("reacher", "pendulum", "drone")  # not fresh: the default method was changed because of its losses on these
 
 
 def reference(name: str) -> str:
