@@ -47,10 +47,10 @@ class HedgedPace(AdaptivePace):
     """`AdaptivePace`, but alpha moves by at least `step` when the stage's own episodes are good enough.
 
     Args:
-        stride: The farthest that alpha moves at once, in (0, 1].
-        window: How many episodes of a stage come between two decisions.
-        memory: How many of the latest episodes the estimate is fitted to.
-        bandwidth: The kernel's, in diagonals of the context space.
+        stride: The farthest that alpha can move at once, in (0, 1].
+        window: The number of episodes of a stage between two decisions.
+        memory: The number of latest episodes that the estimate is fitted to.
+        bandwidth: The bandwidth of the kernel, in diagonals of the context space.
         success: A success rate that is also required, if it is above 0 and the environment reports successes.
         threshold: The mean score that is good enough; None: the curriculum's.
         step: How far alpha moves when the mean of the stage's last `window` episodes exceeds the threshold.
@@ -87,9 +87,9 @@ class Record:
 
     Args:
         recent: The latest scores and returns, (n, 2).
-        first: The means of the first ones, (2,); NaN: too few so far.
+        first: The means of the first scores and returns, (2,); NaN if there are too few so far.
         best: The best means so far, (2,), likewise.
-        improved: The clock when one of them was last beaten.
+        improved: The clock when one of the best means was last beaten.
         count: The episodes since the record began.
     """
 
@@ -143,15 +143,15 @@ class Trend:
     """Whether scores or returns keep improving, judged from blocks of episodes that double in size.
 
     Each block has to beat the one before, for the scores or for the returns: clearly (`ERRORS`), and by a part of what
-    has been gained so far (`GAIN`). One that does not ends the trend for good. So does a first block of episodes that
-    are all alike, which have nothing to teach.
+    has been gained so far (`GAIN`). A block that does not ends the trend for good. So does a first block of identical
+    episodes, which have nothing to teach.
 
     Args:
         size: Episodes of the current block.
-        count: How many of them there have been.
+        count: The number of episodes in the block so far.
         mean: Their mean score and return, (2,).
-        squares: Their sums of squared deviations from it, (2,).
-        before: The mean of the block before, and the squared standard error of that mean, (2, 2); NaN: none.
+        squares: The sums of squared deviations from that mean, (2,).
+        before: The mean of the block before, and the squared standard error of that mean, (2, 2); NaN if there is none.
         first: The mean of the first block, (2,); NaN while it lasts.
         improved: Whether a block has beaten the one before.
         over: Whether the trend is over.
@@ -193,20 +193,20 @@ class Trend:
 
 @dataclass(frozen=True, repr=False)
 class HedgedState(WrapperState):
-    """A `State` with what `HedgedGradient` remembers.
+    """A `State` with the memory of `HedgedGradient`.
 
     Args:
         inner: The path's state: that of GRADIENT, or of the search for its source.
         began: This curriculum's stage in which the path's current stage began.
-        arms: The arm of each of the latest episodes, (n,).
+        arms: The arms of the latest episodes, (n,).
         lengths: Their lengths (n,).
         on_path: The record of the path.
         on_target: The record of the target.
         trend: Whether the target keeps improving, from the first episode on.
-        tried: How many episodes there have been on the path.
+        tried: The number of episodes on the path so far.
         paying: Whether the path has begun to pay.
         farthest: The highest alpha so far.
-        moved: The clock when that was reached.
+        moved: The clock when `farthest` was reached.
         clock: The environment steps of all episodes.
         shares: The arms' shares of the environment steps, (3,).
         odds: Their shares of the episodes, (3,).
@@ -240,23 +240,23 @@ class HedgedGradient(Wrapper[HedgedState]):
         distribution = sum over arms a of odds_a * arm_a,   odds_a ~ share_a / mean episode length of a
 
     At first the shares are `waiting`: hard contexts get most of the steps, because an agent that has only seen easy
-    ones may never explore what hard ones need. If the target improves during the first blocks of episodes on it, all
-    steps go to the target (`alone`) for as long as it keeps improving (`Trend`). After that,
+    contexts may never explore what hard ones need. If the target improves during the first blocks of episodes on it,
+    all steps go to the target (`alone`) for as long as it keeps improving (`Trend`). After that,
 
         shares = (1 - n) * s + n * solved,   n = clip((S - S_0) / (threshold - S_0), 0, 1) ** (2 ** (1 - 2 alpha))
 
     S is the mean score of the latest `window` episodes on the target and S_0 that of the first ones. So training moves
-    to the target as the score there rises, and has the shares `solved` once that reaches the threshold. At the start of
-    the path (alpha = 0) the exponent is 2, since a target that rests at half the threshold needs the path; at its end
-    it is 1/2. The shares s go to what makes progress:
+    to the target as the score there rises, and the shares are `solved` once that score reaches the threshold. At the
+    start of the path (alpha = 0) the exponent is 2, since a target whose score stalls at half the threshold needs the
+    path; at the end of the path it is 1/2. The shares s favour what makes progress:
 
     - `waiting` until the path pays.
     - `paying` from then on: once alpha has moved, once the score on the path has come a quarter of the way to the
       threshold, or after `trial` episodes on it.
-    - If neither alpha nor the scores on the path have risen in the later half of the run so far: `direct` if those on
-      the target have, else `waiting` again after `patience` episodes on the path. Scores rise when the mean score or
+    - If neither alpha nor the scores on the path have risen in the later half of the run so far: `direct` if the scores
+      on the target have, else `waiting` again after `patience` episodes on the path. Scores rise when the mean score or
       the mean return of the latest `window` episodes beats the best one so far by two standard errors and by a tenth of
-      what has been gained since the first one; on the path, since it moved last.
+      what has been gained since the first one (on the path: since the path last moved).
 
     The path is `Gradient` under any metric. Its pace estimates scores from the episodes of the path and the target
     (`HedgedPace`). Without a source, the path is a `Search` until there is one.
@@ -272,20 +272,21 @@ class HedgedGradient(Wrapper[HedgedState]):
         space: Where contexts live. Missing bounds are replaced by those of a box around source and target.
         waiting: The shares of path, target and space until the target improves or the path pays, and when nothing makes
             progress.
-        alone: Their shares while the target keeps improving from the start.
-        paying: Their shares while the path pays.
-        direct: Their shares when the target improves and the path does not.
-        solved: Their shares once the target is good enough.
-        trial: After this many episodes on the path, it counts as paying in any case. Also the episodes on the target
-            in the first of the blocks that tell whether it improves.
-        patience: After this many, it does not if neither alpha nor the scores on it rise.
-        window: How many of the latest episodes the mean scores on target and path are taken over.
-        path_window: How many episodes on the path come between two decisions of its pace.
-        stride: The farthest that alpha moves at once.
-        memory: How many of the latest episodes the pace's estimate is fitted to, and mean lengths are taken over.
-        bandwidth: That estimate's, in diagonals of the context space.
-        particles: How many contexts represent the whole of a continuous space; resampled for each stage.
-        explore_steps: Environment steps of an exploration under a learned metric.
+        alone: The shares while the target keeps improving from the start.
+        paying: The shares while the path pays.
+        direct: The shares when the target improves and the path does not.
+        solved: The shares once the score on the target reaches the threshold.
+        trial: After this many episodes on the path, it counts as paying in any case. Also the size of the first block
+            of episodes on the target (see `Trend`).
+        patience: After this many episodes on the path, it no longer counts as paying if neither alpha nor its scores
+            rise.
+        window: The number of latest episodes in the mean scores on target and path.
+        path_window: The number of episodes on the path between two decisions of its pace.
+        stride: The farthest that alpha can move at once.
+        memory: The number of latest episodes used to fit the pace's estimate and to average episode lengths.
+        bandwidth: The bandwidth of that estimate's kernel, in diagonals of the context space.
+        particles: The number of contexts that represent a continuous space; resampled for each stage.
+        explore_steps: The environment steps spent on an exploration under a learned metric.
         score: Which score of an episode counts.
 
     Example:

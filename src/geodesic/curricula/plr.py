@@ -20,7 +20,7 @@ class PLRState(State):
         points: The contexts in the buffer (k, d).
         losses: The value loss (k,) of the latest episode in each of them.
         played: The number (k,) of that episode.
-        episodes: How many episodes there have been.
+        episodes: The number of episodes so far.
         fresh: Episodes since the last update of the distribution.
     """
 
@@ -33,39 +33,39 @@ class PLRState(State):
 
 @dataclass(frozen=True)
 class PLR(Curriculum[PLRState]):
-    """Contexts in which the agent's value function was off are replayed, the others are new.
+    """Replay contexts in which the agent's value function was off, mixed with new ones.
 
-    A buffer keeps contexts with the value loss L of the latest episode in each. With `rank` 1 for the largest loss, and
-    t the number of episodes since the one in that context, a replayed context is drawn in proportion to
+    A buffer keeps contexts, each with the value loss L of its latest episode. With `rank` 1 for the largest loss, and t
+    the number of episodes since the one in that context, a replayed context is drawn in proportion to
 
         P = (1 - staleness) h / sum h + staleness t / sum t,   h = (1 / rank)^(1 / temperature)
 
-    With probability `replay` an episode is in a replayed context, else in one drawn uniformly from the space. All are
-    new until the buffer is filled to `fill`. A new context enters the buffer while it is not full; after that it
-    replaces the one with the lowest P if its loss is larger. L is the mean of max(A, 0) over the steps of the episode
-    (`loss="positive"`) or of |A| (`loss="l1"`), A the generalised advantage of PPO or the temporal difference error of
-    SAC; see `EpisodeBatch.value_losses`.
+    With probability `replay` an episode takes place in a replayed context, otherwise in one drawn uniformly from the
+    space. All contexts are new until the fraction `fill` of the buffer is full. A new context enters the buffer while
+    it is not full; after that it replaces the one with the lowest P if its loss is larger. L is the mean of max(A, 0)
+    over the steps of the episode (`loss="positive"`) or of |A| (`loss="l1"`), where A is the generalised advantage of
+    PPO or the temporal difference error of SAC; see `EpisodeBatch.value_losses`.
 
-    Differs from the paper: the context itself is the level, a point of a space instead of a seed. P is renewed every
-    `episodes_per_update` episodes instead of each. The replay probability does not grow with the number of levels seen,
-    as their levels are finitely many. The defaults are JaxUED's, except for a buffer of 500 contexts instead of 4000,
-    as runs here have thousands of episodes.
+    Differs from the paper: the context itself is the level, a point of a space instead of a seed. P is updated every
+    `episodes_per_update` episodes instead of after each one. The replay probability does not grow with the number of
+    levels seen, as it does in the paper, whose levels are finite in number. The defaults are JaxUED's, except for a
+    buffer of 500 contexts instead of 4000, as runs here have thousands of episodes.
 
-    This is not the robust form (Jiang et al., NeurIPS 2021), whose agent learns from replayed levels alone: here
-    episodes in new contexts update the agent as well. So its guarantee at equilibrium, a policy of minimax regret, does
+    This is not the robust form (Jiang et al., NeurIPS 2021), where the agent learns from replayed levels only. Here,
+    episodes in new contexts update the agent as well. So the guarantee of a minimax-regret policy at equilibrium does
     not hold. Losses that practice cannot remove keep their contexts in the buffer: where returns are a matter of luck,
     the value function stays off.
 
     Args:
         space: Where contexts live; bounded.
         loss: `"positive"`, where the agent did better than its value function expected, or `"l1"`, where it was off.
-        replay: The probability of a replayed context.
-        temperature: How little the rank matters; near 0 the largest loss alone counts.
-        staleness: The fraction of P that goes to contexts that were not played for long.
+        replay: The probability of replaying a context.
+        temperature: Higher values make the rank matter less; near 0 only the largest loss counts.
+        staleness: The fraction of P that goes to contexts not played for a long time.
         buffer: The largest number of contexts in the buffer.
-        fill: The fraction of it from which contexts are replayed.
-        episodes_per_update: How many episodes come between two updates.
-        particles: How many new contexts a stage has.
+        fill: The fraction of the buffer that must be full before contexts are replayed.
+        episodes_per_update: The number of episodes between two updates.
+        particles: The number of new contexts in a stage.
         score: Not used.
     """
 

@@ -18,7 +18,7 @@ UNUSED = ("bound", "baseline")  # options of SPDL that have no effect here
 
 
 class Quadratic:
-    """E_p[w + b'z + z'Cz / 2] under the Gaussian p that a step leads to, z in coordinates where the old one is N(0, I).
+    """E_p[w + b'z + z'Cz / 2] under the new Gaussian p, with z in coordinates where the old one is N(0, I).
 
     w, b and C are a ridge regression of values on the Hermite polynomials 1, z_i, z_i z_j and (z_i^2 - 1) / sqrt 2,
     which are orthonormal under the old Gaussian; a coefficient other than the constant costs as much as one episode.
@@ -48,7 +48,7 @@ class Quadratic:
 
 
 class ClosedForm(Step):
-    """A step for a quadratic value, whose optimum is known up to one multiplier (`SPGL`)."""
+    """A step for a quadratic value; its optimum is known up to one multiplier (see `SPGL`)."""
 
     def solve(self) -> FloatArray | None:
         """The best step as a flat vector; None if there is none that is allowed and better."""
@@ -92,7 +92,7 @@ class ClosedForm(Step):
 
 @dataclass(frozen=True)
 class SPGL(SPDL):
-    """SPDL whose step to the next Gaussian is a formula instead of an optimisation.
+    """SPDL with a closed-form step to the next Gaussian instead of an optimisation.
 
     SPDL's step maximises E_p[V] - alpha KL(p || target) with KL(p || old) <= max_kl. With a multiplier eta of the
     constraint, its optimum among all distributions is
@@ -104,15 +104,15 @@ class SPGL(SPDL):
 
         precision P = (eta I + alpha Q - C) / (eta + alpha),   mean m = P^-1 (alpha Q c + b) / (eta + alpha)
 
-    KL(p || old) falls with eta, so eta >= 0 is found by bisection, as the least one that the constraint allows and for
-    which P is positive definite. V is a ridge regression on the episodes of the iteration. alpha, iterations and bounds
-    are SPDL's.
+    KL(p || old) falls with eta, so bisection finds the smallest eta >= 0 that satisfies the constraint and makes P
+    positive definite. V is a ridge regression on the episodes of the iteration. alpha, iterations and bounds are
+    SPDL's.
 
     Differs from the paper: this form is derived here from SPDL's objective. The paper announces a closed-form update
-    for Gaussian contexts, but only its abstract was at hand: its formulas, its estimate of V and its settings may be
-    others. Differs from SPDL: V enters as a quadratic function instead of importance weights, so the optimum is exact
-    for that function and as good as the fit. Standard deviations below the bound are raised to it after the step, and
-    the step is then shortened where it left the trust region. Where V is neither flat nor quadratic over the width of
+    for Gaussian contexts, but only its abstract was available: its formulas, its estimate of V and its settings may
+    differ. Differs from SPDL: V enters as a quadratic function instead of importance weights, so the optimum is exact
+    for that function, but only as good as the fit. Standard deviations below the bound are raised to it after the step,
+    and the step is then shortened if it left the trust region. Where V is neither flat nor quadratic over the width of
     the Gaussian, as at the edge of what the agent can do, the fit is poor and steps may be as well.
 
     Args:
@@ -122,17 +122,17 @@ class SPGL(SPDL):
         worst_return: The lowest score an episode can have.
         source_moments: Mean and covariance of the source; None: those of its particles.
         target_moments: Mean and covariance of the target; None: those of its particles.
-        alpha_offset: The iterations in which alpha is 0.
+        alpha_offset: The number of iterations in which alpha is 0.
         zeta: Scales alpha.
         kl_threshold: The KL to the target up to which standard deviations are bounded from below.
         max_kl: The largest KL of a step.
         steps_per_iteration: Environment steps of an iteration.
         std_lower_bound: The lower bound of the standard deviations, (d,) or one for all; None: none.
         particles: How many samples a stage has.
-        idle: The iterations that pass without a step.
+        idle: The number of iterations without a step.
         bound: No effect; `max_kl` bounds KL(p || old).
         baseline: No effect; the regression has a constant.
-        score: The score of an episode that V is.
+        score: The episode score used as V.
     """
 
     colour: ClassVar[str | None] = "#17BECF"

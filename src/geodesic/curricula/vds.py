@@ -14,31 +14,31 @@ from geodesic.curricula.base import Curriculum, RecentState
 
 @dataclass(frozen=True)
 class VDS(Curriculum[RecentState]):
-    """Contexts in which an ensemble of value estimates disagrees.
+    """Train in contexts where an ensemble of value estimates disagrees.
 
-    Every `episodes_per_update` episodes, `candidates` contexts are drawn uniformly (of a discrete space: all), and each
-    is weighed by the standard deviation over the ensemble of its estimated score. With the last `memory` episodes of
-    contexts c_i and scores v_i, and a Gaussian kernel k, member m estimates
+    Every `episodes_per_update` episodes, `candidates` contexts are drawn uniformly (in a discrete space, all are used),
+    and each is weighted by the standard deviation of its estimated score over the ensemble. With the last `memory`
+    episodes of contexts c_i and scores v_i, and a Gaussian kernel k, member m estimates
 
         f_m(c) = (u_m + sum_i w_im k(c, c_i) v_i) / (1 + sum_i w_im k(c, c_i))
 
-    w_im are exponential with mean 1, the Bayesian bootstrap, and u_m is uniform between the lowest and the highest
-    score so far: the estimate of a member where it has seen nothing. So members disagree far from all episodes, and
-    where outcomes differ between neighbours; they agree where the agent always fails or always succeeds.
+    The w_im are exponential with mean 1 (the Bayesian bootstrap). u_m, a member's estimate where it has seen nothing,
+    is uniform between the lowest and the highest score so far. So members disagree far from all episodes, and where
+    outcomes differ between neighbours; they agree where the agent always fails or always succeeds.
 
     Differs from the paper: an ensemble of kernel regressions of scores on contexts, fitted to the latest episodes at
     each update, takes the place of Q functions of state, action and goal, which are trained by temporal differences and
     keep what they have learned. Members differ by their bootstrap and their prior instead of their initial weights and
-    batches. In many dimensions few episodes are near to any context, and the weights become alike. Outcomes that are a
-    matter of luck look like disagreement.
+    batches. In many dimensions few episodes are close to any context, and the weights become nearly equal. Random
+    outcomes look like disagreement.
 
     Args:
         space: Where contexts live; bounded.
-        members: How many estimates the ensemble has.
-        candidates: How many contexts a stage has.
-        memory: How many of the latest episodes the estimates are fitted to.
-        bandwidth: Of the kernel, in diagonals of the space.
-        episodes_per_update: How many episodes come between two updates.
+        members: The number of estimates in the ensemble.
+        candidates: The number of contexts in a stage.
+        memory: The number of latest episodes that the estimates are fitted to.
+        bandwidth: The bandwidth of the kernel, in diagonals of the space.
+        episodes_per_update: The number of episodes between two updates.
         score: The score of an episode that is estimated.
     """
 

@@ -143,7 +143,7 @@ S#...........
 
 
 class LevelState(NamedTuple):
-    """State of an episode.
+    """The state of an episode.
 
     Args:
         cell: The agent's row and column (2,).
@@ -157,22 +157,22 @@ class LevelState(NamedTuple):
 
 
 class Levels(ContextualMDP):
-    """Find the goal in a maze; the context is the layout (a `LevelSpace`): start, goal and the walls of 13 x 13 cells.
+    """Find the goal in a maze; the context is the layout (a `LevelSpace`): start, goal and walls on 13 x 13 cells.
 
-    Actions: north, south, west, east. A move into a wall or over the border has no effect. The episode ends at the
+    Actions: north, south, west, east. A move into a wall or across the border has no effect. The episode ends at the
     goal, with reward 1 - 0.9 t / 200 after t steps, or after 200 steps; other rewards are 0.
 
-    Observation: the 5 x 5 cells around the agent, first whether there is a wall or the border (1) or not (0), then
-    n / (1 + n) with n the number of visits to the cell in this episode; and the offset to the goal, (rows, columns) in
-    units of 12 cells.
+    Observation: for the 5 x 5 cells around the agent, first whether there is a wall or border (1) or not (0), then
+    n / (1 + n), where n is the number of visits to the cell in this episode; finally, the offset to the goal, (rows,
+    columns), in units of 12 cells.
 
     The source has up to 10 walls and a goal within 3 steps. The target is a fixed set of mazes of this library's own
     design, in the style of the named test levels in work on unsupervised environment design. `uniform` draws random
     levels with up to 60 walls that have a solution.
 
     Differs from JaxUED's maze: there the agent turns and moves forward, sees 5 x 5 cells ahead, does not know where the
-    goal is unless it sees it, and has a recurrent network. Networks here have no memory. The visits are a memory that
-    the agent observes instead.
+    goal is unless it sees it, and has a recurrent network. Networks here have no memory. Instead, the agent observes
+    its visits as a form of memory.
 
     Args:
         layout: The levels of the target, as `parse_levels` reads them, or the path of a file that holds them.

@@ -62,15 +62,15 @@ SPREAD = _spread_table()
 
 
 class UnlockPickupState(NamedTuple):
-    """State of an episode.
+    """The state of an episode.
 
     Args:
         agent: Column and row (2,) of the agent.
-        direction: Where it looks: right, down, left or up.
-        key: Column and row (2,) of the key; where it was last if it is carried.
+        direction: Where the agent faces: right, down, left or up.
+        key: Column and row (2,) of the key; its last place if it is being carried.
         carrying: Whether the agent carries the key.
         door: Whether the door is open, closed, locked or absent.
-        box: Whether the box is there: it can be opened, which destroys it.
+        box: Whether the box exists: opening it destroys it.
         done: Whether the box was picked up.
         colours: The colour of door and key, and that of the box, (2,).
     """
@@ -89,26 +89,26 @@ class UnlockPickup(ContextualMDP):
     """Fetch the key, unlock the door and pick up the box behind it; the context is where an episode starts.
 
     MiniGrid's UnlockPickup with the contexts of CURROT's authors' benchmark. Two rooms of 4 x 4 cells lie side by side;
-    a door in the wall between them is at the row `door_y`. A context states where agent, key, box and door are, and
+    a door in the wall between them is at the row `door_y`. A context states where the agent, key, box and door are, and
     whether the door is open. The key is carried if it is where the agent is. Every episode draws the agent's direction
-    and the colours. Contexts are those of the benchmark: the box is in the right room; if the door is locked, agent and
-    key are in the left one; neither is in the place of the box. There are 81,920 of them.
+    and the colours. The 81,920 contexts are those of the benchmark: the box is in the right room; if the door is
+    locked, the agent and the key are in the left room; neither shares a cell with the box.
 
-    Actions are MiniGrid's: turn left, turn right, move forward, pick up, drop, toggle, done (no effect). One thing can
-    be carried, so the key has to be dropped before the box is picked up, which earns 1 and ends the episode. All other
-    rewards are 0; MiniGrid lowers the reward with time, the benchmark does not.
+    Actions are MiniGrid's: turn left, turn right, move forward, pick up, drop, toggle, done (no effect). The agent can
+    carry only one thing, so the key has to be dropped before the box is picked up, which earns 1 and ends the episode.
+    All other rewards are 0. MiniGrid lowers the reward with time; the benchmark does not.
 
     The agent sees 7 x 7 cells in front of it, as far as walls and closed doors let it. With `observation="codes"` an
     observation is MiniGrid's image, flattened: kind, colour and state of each cell, the benchmark's observation. With
-    `"one-hot"` (default) it tells for each cell which of eight kinds it is: unseen, empty, wall, door (open, closed or
-    locked), key, box. Multilayer perceptrons learn from that more easily; it leaves out the colours, on which nothing
-    depends.
+    `"one-hot"` (default) it encodes which of eight kinds each cell is: unseen, empty, wall, door (open, closed or
+    locked), key, box. Multilayer perceptrons learn more easily from this encoding. It leaves out the colours, which do
+    not matter.
 
     Args:
         observation: "one-hot" or "codes".
 
     Raises:
-        InvalidInput: If `observation` is another name.
+        InvalidInput: If `observation` is neither of these.
     """
 
     max_steps = 288
@@ -292,13 +292,13 @@ class StepsBetween(Metric):
 
         d(c, c') = walk(a, a') if k = k', else walk(a, k) + walk(k, k') + walk(k', a'),   plus |box - box'|_1
 
-    a is the place of the agent and k that of the key: it fetches the key, carries it to its new place and goes to its
-    own. If the door is open in one context only, the way leads through opening it: agent and key are left of the door,
-    and 1 is added. The length of a walk is in cells, through the door from room to room. Contexts with different doors
-    are 255 apart.
+    a is the place of the agent and k that of the key: the agent fetches the key, carries it to its new place and walks
+    to its own. If the door is open in only one context, the agent has to open it on the way, with agent and key to the
+    left of the door, and 1 is added. Walks are measured in cells and pass through the door from room to room. Contexts
+    with different doors are 255 apart.
 
-    Mass moves to the contexts between two others where the weighted sum of squared distances is least, as in a
-    barycenter: z(t) = argmin (1 - t) d(x, z)^2 + t d(z, y)^2. W2 along such a path grows evenly up to a step.
+    Mass moves to the contexts between two others that minimise the weighted sum of squared distances, as in a
+    barycenter: z(t) = argmin (1 - t) d(x, z)^2 + t d(z, y)^2. W2 grows evenly along such a path, up to one step.
     """
 
     def pairwise(self, x: FloatArray, y: FloatArray) -> FloatArray:
@@ -334,16 +334,16 @@ class _Straight(Euclidean):
 
 
 class _Tables:
-    """Distances between the states of a door, tabulated.
+    """Tabulated distances between the states of a door.
 
-    A state is where key and agent are, and whether the door is open.
+    A state says where the key and the agent are, and whether the door is open.
 
     Attributes:
         states: (open, key x, key y, agent x, agent y) of each state of each door, (4, 1345, 5).
         number: The number of a state, by door, open, key x, key y, agent x and agent y; -1 where there is none.
         between: The distances between the states of each door, (4, 1345, 1345).
         boxes: The distances between places of the box, (16, 16).
-        valid: Which states leave a place to the box, (4, 16, 1345).
+        valid: Which states leave each place free for the box, (4, 16, 1345).
     """
 
     def __init__(self) -> None:

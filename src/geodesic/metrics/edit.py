@@ -15,22 +15,22 @@ class EditDistance(Metric):
         d(x, y) = |walls(x) symmetric difference walls(y)| + |start(x) - start(y)|_1 + |goal(x) - goal(y)|_1
 
     A level moves along a sequence of edits; between two of them its mass is split, as under `Graph`, so geodesics are
-    those of W1. The order of the edits keeps every level solvable if both ends are:
+    those of W1. If both ends are solvable, the order of the edits keeps every level in between solvable:
 
-    1. The walls that the end lacks are removed.
-    2. The start and the goal move, each on a shortest route over cells without a wall, so that both stay connected.
-    3. The walls that the start lacks are added. Any subset of the end's walls leaves the end's route open. They are
-       added in an order in which the solution becomes longer as evenly as it can.
+    1. Remove the walls that the end lacks.
+    2. Move the start and the goal, each along a shortest route over cells without a wall, so that they stay connected.
+    3. Add the walls that the start lacks, in an order that lengthens the solution as evenly as possible. Any subset of
+       the end's walls leaves the end's route open.
 
-    If walls that both levels have block all shortest routes of a move, those on the route with the fewest are removed
-    before the move and added again after it. The sequence then has two more edits for each, and the path is that much
-    longer than the distance.
+    If walls that both levels have block all shortest routes of a move, the route with the fewest such walls is used:
+    they are removed before the move and put back after it. Each of them adds two edits to the sequence, so the path is
+    that much longer than the distance.
 
     Args:
         space: The space of the levels.
 
     Raises:
-        InvalidInput: If it is another space.
+        InvalidInput: If `space` is not a space of levels.
 
     Example:
         >>> from geodesic.contexts.levels import LevelSpace, parse_levels

@@ -1,4 +1,4 @@
-"""A metric learned from practice: contexts count as free until they have been practised in vain."""
+"""A metric learned from practice: contexts count as free until they have been practised without success."""
 
 from __future__ import annotations
 
@@ -34,31 +34,33 @@ VAIN = 0.15  # fraction of successes below which the way through a context is lo
 class Practice:
     """Learned: shortest paths around contexts that have been practised without success.
 
-    The path is planned as a robot plans in unknown terrain: assume that all is free, walk, note what is blocked, plan
-    again. It needs no exploration of uniform contexts. Training episodes are counted on a lattice over the space, and
-    an edge is
+    The path is planned the way a robot plans in unknown terrain: assume that everything is free, walk, note what is
+    blocked, and replan. The metric needs no exploration in uniform contexts. Training episodes are counted on a lattice
+    over the space, and an edge is
 
         |dx| max(1, (1 / 2) / p)^6,   p = (s + patience) / (s + f + patience)
 
     long, and 1.3 times as long where the agent does not succeed yet, with s successes and f failures among the latest
-    episodes around it. Without episodes p = 1. Where the agent is learning, a few successes keep p up; p falls to a few
+    episodes near it. Without episodes, p = 1. Where the agent is learning, a few successes keep p up; p falls to a few
     percent only where many recent episodes have all failed, and there an edge becomes longer than any detour.
 
-    `Gradient` trains each particle at the first context of its way that is not mastered, and rehearses the way to
-    there. A context is mastered where the fraction of successes is above the threshold if the score is the success, and
-    above one half for other scores. Every `every` episodes, a particle whose way has become more than 1.3 times as long
-    as the best one gets a new one.
+    `Gradient` trains each particle at the first context on its route that is not mastered, and rehearses the route up
+    to there. A context is mastered if its fraction of successes is above the threshold (if the score is success) or
+    above one half (for other scores). Every `every` episodes, a particle whose route has become more than 1.3 times as
+    long as the best one gets a new route.
 
     Args:
         space: The bounded context space, of one or two numbers.
         threshold: The score above which an episode is a success.
-        patience: How many successes are assumed everywhere at first. The more, the later a way is given up.
-        every: How many episodes come between two plans.
-        rehearse: The share of training episodes on mastered contexts, in [0, 1). An agent that only fails forgets.
+        patience: The number of successes assumed everywhere at first. Higher values give up a route later.
+        every: The number of episodes between two plans.
+        rehearse: The share of training episodes on mastered contexts, in [0, 1). An agent that only fails forgets what
+            it has learned.
         score: The score that counts: "return", "discounted_return" or "success".
 
     Raises:
-        InvalidInput: If the space has more dimensions, integers, categories or a support, or an option is invalid.
+        InvalidInput: If the space has more than two dimensions, integers, categories or a support, or if an option is
+            invalid.
     """
 
     space: BoundedSpace
@@ -166,11 +168,11 @@ class Practice:
 
 
 class PracticeGraph(Finite):
-    """The lattice of a `Practice` metric, with edges that are long where practice was in vain.
+    """The lattice of a `Practice` metric, with edges that are long where practice was unsuccessful.
 
     Args:
-        metric: The metric that was fitted.
-        counts: The counts (4, n) of its episodes.
+        metric: The fitted metric.
+        counts: Its episode counts, (4, n).
     """
 
     def __init__(self, metric: Practice, counts: FloatArray) -> None:
