@@ -23,7 +23,7 @@ SEEDS = (0, 1, 2)  # trained together
 
 @pytest.fixture
 def instant(monkeypatch):
-    monkeypatch.setattr(run, "trainer_of", lambda configs, task, objects=None: InstantTrainer())
+    monkeypatch.setattr(run, "trainer_of", lambda *_: InstantTrainer())
     clock = SimpleNamespace(monotonic=partial(next, count(step=100.0)))
     monkeypatch.setattr(run, "time", clock)  # a checkpoint after each segment
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # a kill loses nothing that is not on disk yet

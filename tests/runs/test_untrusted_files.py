@@ -49,7 +49,7 @@ def task():
 @pytest.fixture
 def folder(tmp_path, task, monkeypatch):
     """A run that was interrupted after two segments, with one checkpoint."""
-    monkeypatch.setattr(run, "trainer_of", lambda configs, task, objects=None: InstantTrainer())
+    monkeypatch.setattr(run, "trainer_of", lambda *_: InstantTrainer())
     batch = run.start([configure(task, "gradient:window=5")], [tmp_path / "run"], task)
     batch.segment = 0
     for _ in range(2):
@@ -206,6 +206,7 @@ INVALID_ARRAYS = {
     "no distribution": {"curriculum/distribution/points": None},
     "best policy of another shape": {"best/device": np.zeros(3)},
     "best policy that is not a number": {"best/device": np.full(2, np.nan)},
+    "best policy that is infinite": {"best/device": np.array([0.0, np.inf])},
     "best policy of another name": {"best/evil": np.zeros(2)},
     "best policy in the place of a curriculum": {"best/curriculum/alpha": np.array(0.5)},
     "waiting episodes of another dimension": waiting(contexts=np.zeros((1, 7))),

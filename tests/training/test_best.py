@@ -92,5 +92,5 @@ def test_metadata_of_other_types_is_refused(tmp_path, meta):
 def test_values_that_are_not_numbers_are_refused(tmp_path):
     best = BestPolicy()
     best.update(100, 1.0, {"weights": np.array([np.nan])})
-    with pytest.raises(CheckpointError, match="its best policy has values that are not numbers"):
+    with pytest.raises(CheckpointError, match="its best policy has values that are not finite"):
         BestPolicy.load(stored(tmp_path, best))

@@ -154,7 +154,7 @@ def test_waiting_episodes_are_kept_in_a_checkpoint(tmp_path):
     again = opened(tmp_path / "run")
     for ours, theirs in zip(again.waiting.columns(), waiting.columns(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-        assert ours.dtype == theirs.dtype
+        assert getattr(ours, "dtype", None) == getattr(theirs, "dtype", None)  # there are no value losses
     again.close()
 
 

@@ -166,6 +166,7 @@ EXCEPTIONS: dict[str, dict[str, Texts]] = {
         "particles": either("blend.uniform(9, rng())"),
     },
     "product.": {"x": array(4, 3), "y": array(4, 3), **{name: pairs[name] for name in ("distances", "mass")}},
+    "metrics.EditDistance": {"space": either("levels")},
     "metrics.Product": {"space": either("blend"), "distances": either("None", "{'x': 2.0}", "{'kind': 1 - np.eye(3)}")},
     "gd.Particles.uniform": {"low": either("[0.0, 1.0]"), "high": either("[1.0, 1.0]")},
     "gd.Particles.gaussian": {"low": maybe(either("[-1.0, -1.0]")), "high": maybe(either("[4.0, 4.0]"))},
@@ -201,6 +202,7 @@ EXCEPTIONS: dict[str, dict[str, Texts]] = {
         "goals": either("()", "[(1.0, 2.0)]"),
         "cells": either("None", "np.array([[0, 1], [1, 0]])"),
         "order": either("None", "np.array([1.0, 2.0])"),
+        "picture": either("None", "lambda context: np.zeros((4, 4, 3))"),
     },
     **{
         f"gd.{name}": {

@@ -26,7 +26,7 @@ SECONDS = 20  # CPU time of one call; ten times as much wall-clock, because a bu
 # results in which NaN says that a value is unknown
 UNKNOWN = ("gd.EpisodeBatch", "batch", "intervals", "curves", "statistics", "paths", "check_theory")
 
-NOT_KNOWN = ("successes", "discounted", "first", "best")  # fields that are NaN where they are not known
+NOT_KNOWN = ("successes", "discounted", "first", "best", "before")  # fields that are NaN where they are not known
 
 
 class Hang(BaseException):

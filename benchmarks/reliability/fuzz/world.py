@@ -103,6 +103,7 @@ line = gd.ContextSpace([0.0], [10.0])
 space = gd.ContextSpace([0.0, -1.0], [4.0, 3.0], names=("x", "y"), units=("m", ""))
 cells = gd.ContextSpace.discrete(np.argwhere(np.ones((4, 3))))
 blend = gd.ContextSpace.of({"x": (0.0, 4.0), "kind": ["a", "b", "c"], "n": range(5)})
+levels = gd.tasks.load("levels").space
 endless = gd.ContextSpace([0.0, 0.0], [np.inf, 1.0])
 a = gd.Particles.uniform([0.0, -1.0], [1.0, 0.0], 20, rng(1))
 b = gd.Particles.uniform([3.0, 2.0], [4.0, 3.0], 25, rng(2))

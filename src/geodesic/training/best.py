@@ -55,8 +55,8 @@ class BestPolicy:
     def load(cls, found: Checkpoint) -> BestPolicy:
         """What `save` gave."""
         arrays = best_arrays(found)
-        if any(np.isnan(array).any() for array in arrays.values() if array.dtype.kind == "f"):
-            raise CheckpointError(f"damaged checkpoint {found.path}: its best policy has values that are not numbers")
+        if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
+            raise CheckpointError(f"damaged checkpoint {found.path}: its best policy has values that are not finite")
         recent, score = found.numbers("best", "recent"), found.number("best", "score")
         return cls(recent[-WINDOW:], score, found.count("best", "step"), arrays)
 
