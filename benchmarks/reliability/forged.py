@@ -131,7 +131,7 @@ def forge_checkpoints(whole: Path, count: int, rng: np.random.Generator) -> Outc
             place = places[number // 2 % len(places)]
             wrong = _other(kept.meta, place, rng)
             name = "/".join(map(str, place))
-            what, free = f"meta {name} = {wrong!r:.60}", name.startswith(FREE)
+            what, free = f"meta {name} = {wrong!r:.60}", place[0] in FREE or "/".join(map(str, place[:2])) in FREE
             checkpoint.save(checkpoint_path(folder), kept.arrays, _replaced(kept.meta, place, wrong))
         else:
             name = arrays[number // 2 % len(arrays)]
