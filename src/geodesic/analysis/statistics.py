@@ -164,8 +164,7 @@ def window_of(runs: Sequence[RunResult]) -> int:
     Returns:
         The number of evaluations in a mean.
     """
-    counts = [len(run.evaluations.steps) for run in check_instances(RunResult, runs, "runs")]
-    return smoothing_window(max(counts, default=0))
+    return smoothing_window(_most_evaluations(runs))
 
 
 def drawn_window(runs: Sequence[RunResult]) -> int:
@@ -177,8 +176,12 @@ def drawn_window(runs: Sequence[RunResult]) -> int:
     Returns:
         The number of evaluations in a mean.
     """
-    counts = [len(run.evaluations.steps) for run in check_instances(RunResult, runs, "runs")]
-    return 2 * (max(counts, default=0) // 20) + 1
+    return 2 * (_most_evaluations(runs) // 20) + 1
+
+
+def _most_evaluations(runs: Sequence[RunResult]) -> int:
+    """The number of evaluations of the run with the most; 0 without runs."""
+    return max((len(run.evaluations.steps) for run in check_instances(RunResult, runs, "runs")), default=0)
 
 
 def _last_tenth(count: int, fraction: float = TENTH) -> int:
